@@ -1,13 +1,12 @@
-internal import CLibWebSockets
 internal import HubCore
 
 /// The loop's state of one WebSocket connection: trivial, in raw memory, found by slot.
 ///
 /// The fan-out loop reads `descriptor` and `condition` and nothing else, so they stand in the first sixteen bytes.
 @safe struct ConnectionState {
-    /// Set while the connection is established. Only this table keeps the pointer.
-    var wsi: OpaquePointer?
-    /// The socket of a plain connection, owned by the library; -1 with TLS.
+    /// Set while the connection is established.
+    var socket: SocketPointer?
+    /// The socket's descriptor without TLS; -1 with TLS.
     var descriptor: Int32
     var condition: Condition
     /// Incoming bytes are ignored.
@@ -64,7 +63,7 @@ internal import HubCore
 
     /// A slot for a new connection, or nil when the table is full.
     /// - Parameter descriptor: the socket when the connection is plain, -1 otherwise.
-    mutating func insert(_ wsi: OpaquePointer, descriptor: Int32, tick: UInt32) -> UInt32? {
+    mutating func insert(_ socket: SocketPointer, descriptor: Int32, tick: UInt32) -> UInt32? {
         let slot: UInt32
         var generation: UInt32 = 1
         if firstFree != Self.none {
@@ -80,7 +79,7 @@ internal import HubCore
         }
         unsafe (base + Int(slot)).initialize(
             to: ConnectionState(
-                wsi: wsi, descriptor: descriptor, condition: .open, isDeaf: false, generation: generation, lastInboundTick: tick,
+                socket: socket, descriptor: descriptor, condition: .open, isDeaf: false, generation: generation, lastInboundTick: tick,
                 pingTick: 0,
                 pingAfterTicks: 0, pongWithinTicks: 0, wheelNext: Self.none, wheelPrevious: Self.none, wheelBucket: UInt16.max,
                 peerCloseCode: 0))
@@ -95,7 +94,7 @@ internal import HubCore
     mutating func remove(_ slot: UInt32) {
         precondition(unsafe Int(slot) < used && base[Int(slot)].condition != .free, "slot \(slot) was removed already")
         precondition(unsafe base[Int(slot)].wheelBucket == UInt16.max, "slot \(slot) is removed and waits in the idle wheel")
-        unsafe base[Int(slot)].wsi = nil
+        unsafe base[Int(slot)].socket = nil
         unsafe base[Int(slot)].descriptor = -1
         unsafe base[Int(slot)].condition = .free
         unsafe base[Int(slot)].wheelNext = firstFree

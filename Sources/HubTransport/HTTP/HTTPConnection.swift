@@ -5,8 +5,7 @@ internal import HubWire
 ///
 /// Its properties are read or set at once. One that changes in place would be checked for overlaps at run time, at each access.
 @safe final class HTTPConnection {
-    let wsi: OpaquePointer
-    let session: UnsafeMutablePointer<LoopSession>
+    let socket: SocketPointer
     /// Bytes of an incomplete request, or of one received during another.
     private(set) var input: [UInt8] = []
     /// Bytes of `input` that are known to hold no end of a head.
@@ -15,12 +14,9 @@ internal import HubWire
     var exchange: HTTPExchange?
     /// The tick by which the next head must be complete.
     var deadline: UInt32
-    /// False while incoming bytes are left in the kernel.
-    var isReading = true
 
-    init(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, deadline: UInt32) {
-        unsafe self.wsi = unsafe wsi
-        unsafe self.session = unsafe session
+    init(_ socket: SocketPointer, deadline: UInt32) {
+        unsafe self.socket = unsafe socket
         self.deadline = deadline
     }
 

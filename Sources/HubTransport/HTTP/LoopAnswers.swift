@@ -1,4 +1,3 @@
-internal import CLibWebSockets
 internal import HubCore
 internal import HubWire
 
@@ -16,43 +15,44 @@ extension Loop {
     /// Begins an answer. False: the connection ends.
     func begin(_ bytes: [UInt8], _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
         assert(exchange.pending == nil && connection.exchange === exchange, "request \(exchange.serial) has an answer already")
-        guard let sent = unsafe writePieces(bytes, from: 0, connection.wsi) else { return false }
-        if sent == bytes.count, unsafe lws_partial_buffered(connection.wsi) == 0 { return conclude(connection, exchange) }
+        guard let sent = unsafe writePieces(bytes, from: 0, connection.socket) else { return false }
+        if sent == bytes.count, unsafe !hasUnsent(connection.socket) { return conclude(connection, exchange) }
         guard queuedMemory.bytes + bytes.count <= options.sendQueueBytesTotalMax else { return false }
         queuedMemory.bytes += bytes.count
         exchange.pending = PendingAnswer(bytes: bytes, sent: sent, deadline: bodyDeadline)
-        unsafe lws_callback_on_writable(connection.wsi)
+        unsafe awaitWritable(connection.socket)
         return true
     }
 
     /// Continues an answer when the socket takes more. False: the connection ends.
-    func answerWritable(_ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        let doorPlusOne = unsafe Int(session.pointee.doorPlusOne)
+    func answerWritable(_ socket: SocketPointer) -> Bool {
+        let doorPlusOne = unsafe Int(socket.pointee.doorPlusOne)
         guard doorPlusOne != 0, let connection = http[doorPlusOne - 1] else { return true }
-        assert(unsafe connection.session == session, "HTTP connection \(doorPlusOne - 1) has another session")
+        assert(unsafe connection.socket == socket, "HTTP connection \(doorPlusOne - 1) has another socket")
         guard let exchange = connection.exchange, let pending = exchange.pending else { return true }
-        if unsafe lws_partial_buffered(connection.wsi) == 0 {
-            guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, connection.wsi) else { return false }
-            if sent == pending.bytes.count, unsafe lws_partial_buffered(connection.wsi) == 0 {
+        if unsafe !hasUnsent(connection.socket) {
+            guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, connection.socket) else { return false }
+            if sent == pending.bytes.count, unsafe !hasUnsent(connection.socket) {
                 guard conclude(connection, exchange) else { return false }
                 return http[doorPlusOne - 1] !== connection || connection.input.isEmpty || serveInput(doorPlusOne - 1, connection)
             }
             exchange.pending?.sent = sent
             exchange.pending?.deadline = bodyDeadline
         }
-        unsafe lws_callback_on_writable(connection.wsi)
+        unsafe awaitWritable(connection.socket)
         return true
     }
 
-    /// Writes pieces until the kernel takes one only in part, of which the library keeps the rest. Returns the bytes
+    /// Writes pieces until the kernel takes one only in part, of which the rest is kept. Returns the bytes
     /// handed over; nil when the socket is dead.
-    private func writePieces(_ bytes: [UInt8], from start: Int, _ wsi: OpaquePointer) -> Int? {
+    private func writePieces(_ bytes: [UInt8], from start: Int, _ socket: SocketPointer) -> Int? {
         assert(start >= 0 && start <= bytes.count, "an answer of \(bytes.count) bytes goes on at \(start)")
         return unsafe bytes.withUnsafeBytes { bytes in
             var sent = start
-            while sent < bytes.count, unsafe lws_partial_buffered(wsi) == 0 {
+            while sent < bytes.count, unsafe !hasUnsent(socket) {
                 let count = min(bytes.count - sent, LoopOptions.answerPieceBytes)
-                guard unsafe Int(tandem_lws_write_raw(wsi, bytes.baseAddress.map { unsafe $0 + sent }, count)) == count else { return nil }
+                let piece = unsafe UnsafeRawBufferPointer(rebasing: bytes[sent..<sent + count])
+                guard unsafe write(piece, to: socket) else { return nil }
                 sent += count
             }
             return sent
@@ -75,7 +75,7 @@ extension Loop {
     func cutOffIdleReaders() {
         for index in http.indices {
             guard let connection = http[index], let pending = connection.exchange?.pending, isPast(pending.deadline) else { continue }
-            unsafe end(connection.wsi)
+            unsafe end(connection.socket)
         }
     }
 }

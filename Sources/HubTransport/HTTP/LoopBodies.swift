@@ -32,7 +32,7 @@ extension Loop {
     func keepBody(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
         guard exchange.bodyBytes > 0 else { return true }
         if let refusal = judge(exchange) { return refuse(index, connection, refusal) }
-        let charge = unsafe exchange.charge ?? BodyCharge(bodies, address: remoteAddress(of: connection.wsi, exchange.request))
+        let charge = unsafe exchange.charge ?? BodyCharge(bodies, address: remoteAddress(of: connection.socket, exchange.request))
         exchange.charge = charge
         return charge.grow(to: exchange.bodyBytes) || refuse(index, connection, .overloaded)
     }
@@ -42,7 +42,7 @@ extension Loop {
         for index in http.indices {
             guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched else { continue }
             guard let refusal = judge(exchange) else { continue }
-            if !refuse(index, connection, refusal) { unsafe end(connection.wsi) }
+            if !refuse(index, connection, refusal) { unsafe end(connection.socket) }
         }
     }
 

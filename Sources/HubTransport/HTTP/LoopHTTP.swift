@@ -8,17 +8,12 @@ extension Loop {
     static let forwardedFor = "x-forwarded-for"
 
     /// Takes bytes of a connection that is not upgraded. False: the connection ends at once.
-    func receivedRequests(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>, _ bytes: UnsafeRawBufferPointer) -> Bool {
-        if unsafe session.pointee.doorPlusOne == 0 {
-            // Ends the library's time-out for the TLS handshake.
-            unsafe tandem_lws_no_timeout(wsi)
-            let index = unsafe http.insert(HTTPConnection(wsi, session, deadline: bodyDeadline))
-            unsafe session.pointee.doorPlusOne = UInt32(index + 1)
-        }
-        let index = unsafe Int(session.pointee.doorPlusOne) - 1
+    func receivedRequests(_ socket: SocketPointer, _ bytes: UnsafeRawBufferPointer) -> Bool {
+        if unsafe socket.pointee.doorPlusOne == 0 { unsafe openDoor(socket) }
+        let index = unsafe Int(socket.pointee.doorPlusOne) - 1
         guard let connection = http[index] else { return false }
         // Otherwise one peer's bytes would become another one's request.
-        precondition(unsafe connection.wsi == wsi, "HTTP connection \(index) belongs to another peer")
+        precondition(unsafe connection.socket == socket, "HTTP connection \(index) belongs to another peer")
         assert(connection.scanned <= connection.input.count, "\(connection.scanned) of \(connection.input.count) bytes were scanned")
         if connection.input.isEmpty, connection.exchange == nil { connection.deadline = bodyDeadline }
         guard connection.input.isEmpty else {
@@ -27,6 +22,14 @@ extension Loop {
         }
         var rest = unsafe bytes
         return unsafe serve(index, connection, &rest)
+    }
+
+    /// Makes an HTTP connection of the socket, with a deadline for its first head.
+    func openDoor(_ socket: SocketPointer) {
+        // Ends the library's time-out for the TLS handshake.
+        if let tls = unsafe socket.pointee.tls { unsafe tandem_lws_no_timeout(tls) }
+        let index = unsafe http.insert(HTTPConnection(socket, deadline: bodyDeadline))
+        unsafe socket.pointee.doorPlusOne = UInt32(index + 1)
     }
 
     /// Serves the bytes received already.
@@ -71,9 +74,7 @@ extension Loop {
 
     /// Resumes or stops reading. An early request waits in the kernel, except for bytes read along with the one before.
     func readOn(_ connection: HTTPConnection, _ isReading: Bool) {
-        guard connection.isReading != isReading else { return }
-        connection.isReading = isReading
-        unsafe tandem_lws_read_on(connection.wsi, isReading)
+        unsafe setReading(connection.socket, isReading)
     }
 
     // MARK: Upgrades
@@ -89,13 +90,13 @@ extension Loop {
         } catch {
             return refuseHead(index, connection, error.response)
         }
-        let (wsi, session) = unsafe (connection.wsi, connection.session)
-        guard unsafe upgraded(wsi, session), let slot = unsafe slot(of: session) else {
+        let socket = unsafe connection.socket
+        guard unsafe upgraded(socket), let slot = unsafe slot(of: socket) else {
             return refuseHead(index, connection, .error(503, "over capacity: try again in a moment"))
         }
-        unsafe leave(session)
-        guard unsafe greet(slot, wsi, answer, head, key: key) else { return false }
-        guard rest.count > 0, unsafe self.slot(of: session) == slot else { return true }
+        unsafe leave(socket)
+        guard unsafe greet(slot, socket, answer, head, key: key) else { return false }
+        guard rest.count > 0, unsafe self.slot(of: socket) == slot else { return true }
         let frames = UnsafeMutableRawBufferPointer.allocate(byteCount: rest.count, alignment: 8)
         defer { unsafe frames.deallocate() }
         unsafe frames.copyMemory(from: rest)
@@ -106,7 +107,7 @@ extension Loop {
 
     /// Begins a request whose head is complete.
     private func begin(_ index: Int, _ connection: HTTPConnection, _ head: consuming RequestHead, hasBody: Bool) -> Bool {
-        guard unsafe countConnection(connection.wsi, head.request) else { return refuseHead(index, connection, .tooManyConnections) }
+        guard unsafe countConnection(connection.socket, head.request) else { return refuseHead(index, connection, .tooManyConnections) }
         let limit: Int
         switch judgeHead(head) {
         case .bytes(let most): limit = most
@@ -118,7 +119,7 @@ extension Loop {
         exchange.isJudged = isJudged
         connection.exchange = exchange
         if exchange.framing == .none { return dispatch(index, connection, exchange) }
-        return unsafe !waits || write(HTTPResponseBytes.goOn, to: connection.wsi)
+        return unsafe !waits || write(HTTPResponseBytes.goOn, to: connection.socket)
     }
 
     private func readBody(
@@ -148,7 +149,7 @@ extension Loop {
         // Serials of two loops repeat each other, so the answer would reach another peer.
         precondition(reply.loop == index, "loop \(index) is to answer a request of loop \(reply.loop)")
         guard let connection = http.connection(of: reply), let exchange = connection.exchange, !exchange.isAnswered else { return }
-        guard answer(reply.exchange, connection, exchange, response) else { return unsafe end(connection.wsi) }
+        guard answer(reply.exchange, connection, exchange, response) else { return unsafe end(connection.socket) }
         // The next request is served at the end of this turn, not inside the caller.
         if connection.exchange == nil, !connection.input.isEmpty { resuming.append(reply.exchange) }
     }
@@ -157,7 +158,7 @@ extension Loop {
     func resumeRequests() {
         while let index = resuming.popLast() {
             guard http.indices.contains(index), let connection = http[index], connection.exchange == nil else { continue }
-            if !serveInput(index, connection) { unsafe end(connection.wsi) }
+            if !serveInput(index, connection) { unsafe end(connection.socket) }
         }
     }
 
@@ -174,9 +175,9 @@ extension Loop {
         unsafe tally.responses[min(max(response.status / 100, 0), tally.responses.count - 1)] += 1
     }
 
-    /// Gives bytes to the library. False: the socket is dead.
-    func write(_ bytes: [UInt8], to wsi: OpaquePointer) -> Bool {
-        unsafe bytes.withUnsafeBytes { unsafe Int(tandem_lws_write_raw(wsi, $0.baseAddress, $0.count)) == $0.count }
+    /// Takes bytes for the peer. False: the socket is dead.
+    func write(_ bytes: [UInt8], to socket: SocketPointer) -> Bool {
+        unsafe bytes.withUnsafeBytes { unsafe write($0, to: socket) }
     }
 
     // MARK: Ending
@@ -185,25 +186,25 @@ extension Loop {
     /// body.
     func refuseHead(_ index: Int, _ connection: HTTPConnection, _ response: HTTPResponse) -> Bool {
         count(response)
-        guard unsafe write(HTTPResponseBytes.encode(response, isHead: false, behind: .ends), to: connection.wsi) else { return false }
+        guard unsafe write(HTTPResponseBytes.encode(response, isHead: false, behind: .ends), to: connection.socket) else { return false }
         sayFarewell(connection)
         return true
     }
 
     /// Ends the connection after its last answer.
     func sayFarewell(_ connection: HTTPConnection) {
-        let (wsi, session) = unsafe (connection.wsi, connection.session)
+        let socket = unsafe connection.socket
         readOn(connection, true)
-        unsafe leave(session)
-        unsafe beginEnding(wsi, session)
+        unsafe leave(socket)
+        unsafe beginEnding(socket)
     }
 
     /// Removes a connection from HTTP because it is gone, ends, or was upgraded.
-    func leave(_ session: UnsafeMutablePointer<LoopSession>) {
-        let doorPlusOne = unsafe session.pointee.doorPlusOne
+    func leave(_ socket: SocketPointer) {
+        let doorPlusOne = unsafe socket.pointee.doorPlusOne
         guard doorPlusOne != 0, let connection = http[Int(doorPlusOne) - 1] else { return }
-        assert(unsafe connection.session == session, "HTTP connection \(doorPlusOne - 1) has another session")
-        unsafe session.pointee.doorPlusOne = 0
+        assert(unsafe connection.socket == socket, "HTTP connection \(doorPlusOne - 1) has another socket")
+        unsafe socket.pointee.doorPlusOne = 0
         endExchange(connection)
         http.remove(Int(doorPlusOne) - 1)
     }
@@ -212,7 +213,7 @@ extension Loop {
     func endExchange(_ connection: HTTPConnection) {
         guard let exchange = connection.exchange else { return }
         queuedMemory.bytes -= exchange.pending?.bytes.count ?? 0
-        unsafe uncountForwarded(connection.wsi, exchange)
+        unsafe uncountForwarded(connection.socket, exchange)
         connection.exchange = nil
     }
 }

@@ -3,11 +3,10 @@ internal import Glibc
 package import HubCore
 internal import HubWire
 
-/// One service thread: a libwebsockets context on a libuv loop, its connections, and the writes to them.
+/// One service thread: an event queue of the kernel, the connections on it, and the writes to them.
 ///
-/// libwebsockets allows only one thread to touch a context. A loop is therefore made, used and destroyed on its thread,
-/// and every entry checks the thread. Other threads reach a loop via `LoopHandle` and a `Mailbox`. A loop has no
-/// listening socket: the acceptor hands over descriptors, because Debian's build cannot share a port between contexts.
+/// One thread makes, uses and ends a loop, without locks, and every entry checks the thread. Other threads reach a loop via
+/// `LoopHandle` and a `Mailbox`. A loop has no listening socket: the acceptor hands over descriptors.
 @safe package final class Loop {
     package let index: Int
     /// The limits given at the start.
@@ -18,7 +17,11 @@ internal import HubWire
     var delegate: (any LoopDelegate)?
 
     let thread = pthread_self()
-    let native: LoopNative
+    let poller: Poller
+    /// Serves TLS; nil without. Set before the loop runs.
+    private(set) var library: LibWebSockets?
+    /// The bytes read last; overwritten by the next read.
+    let inbox: UnsafeMutableRawBufferPointer
     var table: ConnectionTable
     /// The table's slots, at a fixed address.
     let connections: UnsafeMutablePointer<ConnectionState>
@@ -34,16 +37,20 @@ internal import HubWire
     @exclusivity(unchecked) var heads = HeadMemory()
     /// Indices of HTTP connections whose next request has arrived already.
     var resuming: [Int] = []
-    /// Ending connections and their deadlines, by the library's pointer to each.
-    var endings: [UInt: Ending] = [:]
-    /// Plain connections whose last callback was in this turn; see `closeDescriptors`.
-    var closing: [OpaquePointer] = unsafe []
+    /// Ending connections and their deadlines.
+    var endings: [SocketPointer: Ending] = unsafe [:]
+    /// Rests of cut writes to plain sockets that have no `SendQueue`.
+    var unsent: [SocketPointer: [UInt8]] = unsafe [:]
+    /// Plain sockets to be closed in a moment.
+    var cutOff: [SocketPointer] = unsafe []
+    /// Sockets that are gone, and whose memory is freed at the end of the turn.
+    var ended: [SocketPointer] = unsafe []
     /// Shared by all loops.
     let bodies: BodyBudget
-    /// Peers named by proxies, by the library's pointer to each connection.
-    var peers: [UInt: String] = [:]
-    /// The addresses that HTTP connections count for, by the same pointers.
-    var counted: [UInt: String] = [:]
+    /// Peers named by proxies.
+    var peers: [SocketPointer: String] = unsafe [:]
+    /// The addresses that HTTP connections count for.
+    var counted: [SocketPointer: String] = unsafe [:]
     /// Quarter seconds since the loop began (`LoopOptions.tickMilliseconds`).
     private(set) var tick: UInt32 = 0
     /// A copy of the counters. On the loop's thread.
@@ -62,8 +69,14 @@ internal import HubWire
     private var turnStart: UInt64 = 0
     private var due: [UInt32] = []
     var newcomers = Newcomers()
-    private var isStopping = false
-    /// The library has been given a time-out outside of its own callbacks; see `LoopNative.noticeTimeouts`.
+    private(set) var isStopping = false
+    /// The loop ends after this turn.
+    private var isOver = false
+    /// The next turn begins without waiting.
+    private var isHurried = false
+    /// The time of the next tick, in nanoseconds of the monotonic clock.
+    private var nextTickAt: UInt64 = 0
+    /// The library has been given a time-out outside of its own callbacks; see `LibWebSockets.noticeTimeouts`.
     var hasNewTimeouts = false
     /// Requests were answered in this turn, so `turnEnds` puts the fan-out off.
     var hasAnswersWaiting = false
@@ -71,7 +84,8 @@ internal import HubWire
     private var turnsPutOff = 0
     /// Most turns for which the fan-out waits for further publishes.
     private static let turnsPutOffMax = 4
-    private var takenCount = 0
+    /// Descriptors that the library took.
+    var takenCount = 0
     private var stoppingTicks = 0
 
     /// An unmasked PING (RFC 6455, 5.5.2). A PONG has the payload of its PING.
@@ -117,15 +131,29 @@ internal import HubWire
         }
     }
 
-    init(index: Int, options: LoopOptions, handle: LoopHandle, native: LoopNative, bodies: BodyBudget, capacity: Int) {
+    init(index: Int, options: LoopOptions, handle: LoopHandle, poller: Poller, bodies: BodyBudget, capacity: Int) {
         precondition((0..<ConnectionID.loopsMax).contains(index), "loop \(index)")
         self.index = index
         self.options = options
         self.handle = handle
-        self.native = native
+        self.poller = poller
+        unsafe inbox = .allocate(byteCount: Int(LoopOptions.readBytesMax), alignment: 64)
         self.bodies = bodies
         table = ConnectionTable(capacity: capacity)
         unsafe connections = unsafe table.base
+    }
+
+    deinit {
+        unsafe inbox.deallocate()
+    }
+
+    /// Starts TLS where the options have a certificate. Before `run`, on the loop's thread.
+    func openTLS(capacity: Int) throws(TransportError) {
+        guard let certificate = options.certificate else { return }
+        let library = try LibWebSockets(certificate)
+        self.library = library
+        try library.open(for: self, capacity: capacity)
+        try poller.watch(library.queue, once: false)
     }
 
     /// Stops the program when called from another thread: a race here would corrupt the library's state silently.
@@ -169,29 +197,79 @@ internal import HubWire
 
     // MARK: Turns
 
+    /// Takes turns until the loop is stopped: writes the last turn's output, waits, and handles what has arrived.
+    func run() {
+        nextTickAt = uv_hrtime() + Self.tickNanoseconds
+        while !isOver {
+            turnEnds()
+            freeEnded()
+            let found = poller.wait(milliseconds: pause)
+            let now = uv_hrtime()
+            if found > 0 { turnBegins(at: now) }
+            for index in 0..<found {
+                let event = poller[index]
+                if let socket = unsafe event.socket { unsafe ready(socket, event) }
+            }
+            if handle.waker.takeWake() || !newcomers.isEmpty { woken() }
+            library?.serve()
+            if now >= nextTickAt {
+                nextTickAt = max(nextTickAt + Self.tickNanoseconds, now)
+                ticked()
+            }
+            endCutOff()
+        }
+        turnEnds()
+    }
+
+    private static let tickNanoseconds = LoopOptions.tickMilliseconds * 1_000_000
+
+    /// Milliseconds until the next turn must begin.
+    private var pause: Int32 {
+        let hasCutOff = unsafe !cutOff.isEmpty
+        if isHurried || hasCutOff || !newcomers.isEmpty {
+            isHurried = false
+            return 0
+        }
+        let now = uv_hrtime()
+        let untilTick = now < nextTickAt ? Int32(clamping: (nextTickAt - now + 999_999) / 1_000_000) : 0
+        guard let library else { return untilTick }
+        let untilService = library.pause
+        return untilService < 0 ? untilTick : min(untilTick, untilService)
+    }
+
     /// Starts the clock of a turn, the loop's work between two waits. The clock starts with the first event seen here,
     /// so it leaves out bytes that the library read and decrypted before.
     @inline(__always) func turnBegins() {
-        assert(isOnThread, "a turn of loop \(index) begins on another thread")
-        if turnStart == 0 { turnStart = uv_hrtime() }
+        if turnStart == 0 { turnBegins(at: uv_hrtime()) }
     }
 
-    func woken() {
+    private func turnBegins(at now: UInt64) {
+        assert(isOnThread, "a turn of loop \(index) begins on another thread")
+        turnStart = now
+    }
+
+    private func woken() {
         turnBegins()
         adoptNewcomers()
         delegate?.loopWoken()
-        if handle.isStopRequested, !isStopping {
-            isStopping = true
-            dismissNewcomers()
-            for slot in table.usedSlots where unsafe table.base[Int(slot)].condition != .free {
-                unsafe table.base[Int(slot)].condition = .closing
-                unsafe tandem_lws_kill(table.base[Int(slot)].wsi)
-            }
-            for index in http.indices { if let connection = http[index] { unsafe tandem_lws_kill(connection.wsi) } }
-            for key in endings.keys { if let wsi = unsafe OpaquePointer(bitPattern: key) { unsafe tandem_lws_kill(wsi) } }
-            hasNewTimeouts = true
-            if handle.load == 0 { native.leave() }
+        if handle.isStopRequested, !isStopping { beginStopping() }
+    }
+
+    private func beginStopping() {
+        isStopping = true
+        dismissNewcomers()
+        for slot in table.usedSlots where unsafe table.base[Int(slot)].condition != .free {
+            unsafe table.base[Int(slot)].condition = .closing
+            if let socket = unsafe table.base[Int(slot)].socket { unsafe end(socket) }
         }
+        for index in http.indices { if let connection = http[index] { unsafe end(connection.socket) } }
+        for unsafe socket in unsafe endings.keys { unsafe end(socket) }
+        leaveWhenEmpty()
+    }
+
+    /// Ends a stopping loop when its last connection has ended.
+    func leaveWhenEmpty() {
+        if isStopping, handle.load == 0 { isOver = true }
     }
 
     func turnEnds() {
@@ -202,7 +280,7 @@ internal import HubWire
         if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, !newcomers.isEmpty || delegate?.hasFewWrites != true {
             hasAnswersWaiting = false
             turnsPutOff += 1
-            native.hurry()
+            isHurried = true
             return
         }
         hasAnswersWaiting = false
@@ -210,9 +288,8 @@ internal import HubWire
         delegate?.loopTurnEnds()
         if hasNewTimeouts {
             hasNewTimeouts = false
-            native.noticeTimeouts()
+            library?.noticeTimeouts()
         }
-        recallNewcomers()
         guard turnStart != 0 else { return }
         let now = uv_hrtime()
         assert(now >= turnStart, "the clock went back to \(now) ns")
@@ -225,43 +302,10 @@ internal import HubWire
     /// turn should take.
     package func comeBackAtOnce() {
         assertOnThread()
-        native.hurry()
+        isHurried = true
     }
 
-    func adopt(_ newcomer: Newcomer) {
-        if isStopping {
-            Descriptor.close(newcomer.descriptor)
-            handle.released(isRequest: newcomer.isRequest)
-            return
-        }
-        // A peer that sends nothing more must time out, too.
-        hasNewTimeouts = true
-        // On failure the library closes the descriptor. The library reports an end only for a descriptor that it had
-        // taken, possibly later, when a TLS handshake fails at its first byte.
-        let takenBefore = takenCount
-        if let wsi = unsafe native.adopt(newcomer.descriptor) {
-            assert(takenCount == takenBefore + 1, "descriptor \(newcomer.descriptor) was reported \(takenCount - takenBefore) times")
-            unsafe tandem_lws_mark_request(wsi, newcomer.isRequest)
-            if let address = newcomer.address { peers[UInt(bitPattern: wsi)] = address.description }
-        } else if takenCount == takenBefore {
-            handle.released(isRequest: newcomer.isRequest)
-        }
-    }
-
-    func descriptorTaken() {
-        takenCount += 1
-    }
-
-    func descriptorEnded(_ wsi: OpaquePointer) {
-        let isRequest = unsafe tandem_lws_is_request(wsi)
-        handle.released(isRequest: isRequest)
-        if !peers.isEmpty { peers[UInt(bitPattern: wsi)] = nil }
-        unsafe uncountConnection(wsi)
-        if !isRequest { delegate?.socketClosed() }
-        if isStopping, handle.load == 0 { native.leave() }
-    }
-
-    func ticked() {
+    private func ticked() {
         turnBegins()
         tick &+= 1
         assert(isConsistent, "loop \(index) has \(table.count) connections, \(queues.count) queues and \(queuedMemory.bytes) bytes")
@@ -270,13 +314,14 @@ internal import HubWire
         enforceDeadlines()
         if isStopping {
             stoppingTicks += 1
-            if stoppingTicks > LoopOptions.stoppingTicksMax { native.leave() }
+            if stoppingTicks > LoopOptions.stoppingTicksMax { isOver = true }
         }
     }
 
     /// Whole ticks since the last received bytes; nil when unknown. One system call.
     private func quietTicks(_ state: UnsafeMutablePointer<ConnectionState>) -> UInt32? {
-        let milliseconds = unsafe tandem_lws_quiet_milliseconds(state.pointee.wsi)
+        guard let socket = unsafe state.pointee.socket else { return nil }
+        let milliseconds = unsafe tandem_quiet_milliseconds(socket.pointee.descriptor)
         return milliseconds < 0 ? nil : UInt32(clamping: milliseconds / Int(LoopOptions.tickMilliseconds))
     }
 

@@ -46,6 +46,7 @@ extension Loop {
             counters: counters, connections: connectionCount, nextRequest: http.nextNumber, answeredUpTo: http.answeredUpTo,
             behind: queues.count,
             backlogBytes: queuedMemory.bytes, newcomers: newcomers.count, turns: turns,
-            cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec), handshakes: native.handshakes)
+            cpuNanoseconds: UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec),
+            handshakes: library?.handshakes ?? LoopCounters.Handshakes())
     }
 }

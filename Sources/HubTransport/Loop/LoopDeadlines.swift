@@ -22,7 +22,7 @@ extension Loop {
         refuseLateBodies()
         for index in http.indices {
             guard let connection = http[index], connection.exchange == nil, isPast(connection.deadline) else { continue }
-            unsafe end(connection.wsi)
+            unsafe end(connection.socket)
         }
         endLingerers()
     }
@@ -33,7 +33,7 @@ extension Loop {
             guard let connection = http[index], let exchange = connection.exchange, !exchange.isDispatched else { continue }
             guard isPast(exchange.deadline) else { continue }
             let sentence = "the request's body did not arrive within \(options.requestTimeoutSeconds) s: send it without pauses"
-            if !refuse(index, connection, .error(408, sentence)) { unsafe end(connection.wsi) }
+            if !refuse(index, connection, .error(408, sentence)) { unsafe end(connection.socket) }
         }
     }
 }

@@ -6,7 +6,7 @@ internal import Synchronization
 package final class LoopGroup: Sendable {
     /// A handle for each loop, by its index.
     package let handles: [LoopHandle]
-    private let natives: [LoopNative]
+    private let pollers: [Poller]
     private let options: LoopOptions
     private let bodies: BodyBudget
     private let threads = Mutex<[ServiceThread]>([])
@@ -15,14 +15,15 @@ package final class LoopGroup: Sendable {
     package init(count: Int, options: LoopOptions) throws(TransportError) {
         precondition((1...ConnectionID.loopsMax).contains(count), "\(count) loops")
         var handles: [LoopHandle] = []
-        var natives: [LoopNative] = []
+        var pollers: [Poller] = []
         for index in 0..<count {
-            let native = try LoopNative()
-            natives.append(native)
-            unsafe handles.append(LoopHandle(index: index, waker: LoopWaker(async: native.async)))
+            let (poller, waker) = (try Poller(), try LoopWaker())
+            try poller.watch(waker.descriptor, once: true)
+            pollers.append(poller)
+            handles.append(LoopHandle(index: index, waker: waker))
         }
         self.handles = handles
-        self.natives = natives
+        self.pollers = pollers
         self.options = options
         bodies = BodyBudget(bytesMax: options.unfinishedBodiesBytesMax, bytesPerPeerMax: options.unfinishedBodiesBytesPerAddressMax)
     }
@@ -35,11 +36,11 @@ package final class LoopGroup: Sendable {
     package func start(makeDelegate: @escaping @Sendable (Loop) -> any LoopDelegate) throws(TransportError) {
         let limit = Self.descriptorLimit()
         let capacity = min(options.connectionsMax ?? limit, limit)
-        for (handle, native) in zip(handles, natives) {
+        for (handle, poller) in zip(handles, pollers) {
             let started = StartSignal()
             let (options, bodies) = (options, bodies)
             let thread = try ServiceThread(name: "loop \(handle.index)") {
-                Self.run(handle.index, options, handle, native, bodies, capacity, makeDelegate, started)
+                Self.run(handle.index, options, handle, poller, bodies, capacity, makeDelegate, started)
             }
             threads.withLock { $0.append(thread) }
             if let failure = started.wait() {
@@ -50,21 +51,21 @@ package final class LoopGroup: Sendable {
     }
 
     private static func run(
-        _ index: Int, _ options: LoopOptions, _ handle: LoopHandle, _ native: LoopNative, _ bodies: BodyBudget, _ capacity: Int,
+        _ index: Int, _ options: LoopOptions, _ handle: LoopHandle, _ poller: Poller, _ bodies: BodyBudget, _ capacity: Int,
         _ makeDelegate: @Sendable (Loop) -> any LoopDelegate, _ started: StartSignal
     ) {
-        let loop = Loop(index: index, options: options, handle: handle, native: native, bodies: bodies, capacity: capacity)
+        let loop = Loop(index: index, options: options, handle: handle, poller: poller, bodies: bodies, capacity: capacity)
         do {
             loop.delegate = makeDelegate(loop)
-            try native.open(for: loop, capacity: capacity)
+            try loop.openTLS(capacity: capacity)
             started.signal(nil)
         } catch {
             started.signal(error)
             return
         }
-        native.run()
-        handle.waker.close()
-        native.close()
+        loop.run()
+        loop.library?.close()
+        loop.freeEnded()
         assert(loop.isEmpty, "loop \(index) ends with \(loop.table.count) connections and \(loop.queuedMemory.bytes) bytes for them")
         loop.delegate = nil
     }

@@ -1,29 +1,33 @@
 internal import CLibWebSockets
+internal import Glibc
 package import HubCore
 internal import Synchronization
 
 /// Wakes one loop from any thread; several wakes before the loop runs count as one.
-@safe package final class LoopWaker: @unchecked Sendable {
-    // Guard: the pointer is written once before the loop's thread starts, and `uv_async_send` is libuv's one call that
-    // is legal from any thread. `closed` keeps late callers away from a handle that is gone.
-    private let async: UnsafeMutablePointer<uv_async_t>
-    private let closed = Mutex(false)
+package final class LoopWaker: Sendable {
+    /// An event counter of the kernel (eventfd(2)). Nobody reads it: each write is an event of its own.
+    let descriptor: Int32
+    private let isAwaited = Atomic<Bool>(false)
 
-    init(async: UnsafeMutablePointer<uv_async_t>) {
-        unsafe self.async = unsafe async
+    init() throws(TransportError) {
+        descriptor = eventfd(0, Int32(EFD_NONBLOCK | EFD_CLOEXEC))
+        guard descriptor >= 0 else { throw TransportError(system: "cannot start an event loop") }
     }
 
-    /// Never blocks for longer than another wake takes. No effect once the loop has ended.
+    deinit {
+        if descriptor >= 0 { Descriptor.close(descriptor) }
+    }
+
+    /// Never blocks. No effect once the loop has ended.
     package func wake() {
-        closed.withLock { closed in
-            if !closed { unsafe uv_async_send(async) }
-        }
+        guard !isAwaited.exchange(true, ordering: .acquiringAndReleasing) else { return }
+        var one: UInt64 = 1
+        let count = unsafe write(descriptor, &one, MemoryLayout<UInt64>.size)
+        assert(count == MemoryLayout<UInt64>.size, "a loop was not woken")
     }
 
-    /// Called by the loop's thread before it closes the handle.
-    func close() {
-        closed.withLock { $0 = true }
-    }
+    /// Whether the loop was woken since the last call. Everything that its callers left before is seen after it.
+    func takeWake() -> Bool { isAwaited.exchange(false, ordering: .acquiringAndReleasing) }
 }
 
 extension Mailbox {

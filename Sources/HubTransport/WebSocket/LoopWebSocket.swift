@@ -5,25 +5,26 @@ internal import HubWire
 /// WebSocket connections: from the upgrade to the last frame (RFC 6455).
 extension Loop {
     /// Turns the connection into a WebSocket. False: the table is full.
-    func upgraded(_ wsi: OpaquePointer, _ session: UnsafeMutablePointer<LoopSession>) -> Bool {
-        guard let slot = unsafe table.insert(wsi, descriptor: tandem_lws_plain_descriptor(wsi), tick: tick) else { return false }
+    func upgraded(_ socket: SocketPointer) -> Bool {
+        let descriptor = unsafe socket.pointee.tls == nil ? socket.pointee.descriptor : -1
+        guard let slot = unsafe table.insert(socket, descriptor: descriptor, tick: tick) else { return false }
         // A connection must not begin with its slot's former frames, which are another peer's.
         precondition(queues[slot] == nil && !assemblies.holds(slot), "slot \(slot) begins with another connection's bytes")
-        assert(unsafe session.pointee.slotPlusOne == 0, "a connection is upgraded twice")
-        unsafe session.pointee.slotPlusOne = slot + 1
+        assert(unsafe socket.pointee.slotPlusOne == 0, "a connection is upgraded twice")
+        unsafe socket.pointee.slotPlusOne = slot + 1
         unsafe tally.opened += 1
         // The count of HTTP connections ends here; the engine counts the WebSocket from now on.
-        unsafe uncountConnection(wsi)
+        unsafe uncountConnection(socket)
         return true
     }
 
     /// Answers the handshake, and has the delegate greet the connection. Without TLS both leave in one packet. False: the socket is dead.
-    func greet(_ slot: UInt32, _ wsi: OpaquePointer, _ answer: [UInt8], _ head: RequestHead, key: String) -> Bool {
+    func greet(_ slot: UInt32, _ socket: SocketPointer, _ answer: [UInt8], _ head: RequestHead, key: String) -> Bool {
         let state = unsafe table.base + Int(slot)
         let (descriptor, generation, deliveries) = unsafe (state.pointee.descriptor, state.pointee.generation, tally.deliveries)
-        // Nothing of the library's may be overtaken.
-        guard descriptor >= 0, unsafe lws_partial_buffered(wsi) == 0 else {
-            guard unsafe write(answer, to: wsi) else { return false }
+        // No bytes may be overtaken.
+        guard descriptor >= 0, unsafe !hasUnsent(socket) else {
+            guard unsafe write(answer, to: socket) else { return false }
             announce(slot, head, key: key)
             return true
         }
@@ -152,39 +153,36 @@ extension Loop {
     /// Ends a WebSocket after both close frames, or without the peer's. Once pending bytes are written, the connection
     /// leaves the table.
     func endFrames(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        guard let wsi = unsafe state.pointee.wsi else { return }
-        guard let session = unsafe lws_wsi_user(wsi)?.assumingMemoryBound(to: LoopSession.self) else { return }
+        guard let socket = unsafe state.pointee.socket else { return }
         unsafe state.pointee.isDeaf = true
         // The rest of a frame is sent first; `writable` calls this again.
         if queues[slot] != nil {
             unsafe wheel.arm(slot, in: options.closeAnswerTicks, now: tick, table: table.base)
             return
         }
-        unsafe closed(session)
-        unsafe beginEnding(wsi, session)
+        unsafe endWebSocket(socket)
+        unsafe beginEnding(socket)
     }
 
     /// Ends a closing connection whose time is up. A connection that has no room even for the close frame is cut off.
     func closingDue(_ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         let waited = unsafe tick &- state.pointee.pingTick
-        // A slow reader's last batch may lie with the library, which would drop it with the connection.
-        let isLeftInLibrary = unsafe state.pointee.wsi.map { unsafe lws_partial_buffered($0) != 0 } ?? false
-        if queues[slot] != nil || isLeftInLibrary, waited < options.closeTicksMax {
+        // With TLS, a slow reader's last batch may lie with the library, which would drop it with the connection.
+        let isUnsent = unsafe state.pointee.socket.map { unsafe hasUnsent($0) } ?? false
+        if queues[slot] != nil || isUnsent, waited < options.closeTicksMax {
             unsafe wheel.arm(slot, in: options.closeAnswerTicks, now: tick, table: table.base)
-        } else if queues[slot] != nil, let wsi = unsafe state.pointee.wsi {
-            unsafe end(wsi)
+        } else if queues[slot] != nil, let socket = unsafe state.pointee.socket {
+            unsafe end(socket)
         } else {
             unsafe endFrames(slot, state)
         }
     }
 
     /// Removes a connection from the table and reports its end; the socket may still be ending.
-    func closed(_ session: UnsafeMutablePointer<LoopSession>) {
-        guard let slot = unsafe slot(of: session) else { return }
-        assert(
-            unsafe table.base[Int(slot)].wsi.flatMap { unsafe lws_wsi_user($0) } == UnsafeMutableRawPointer(session),
-            "slot \(slot) has another session")
-        unsafe session.pointee.slotPlusOne = 0
+    func endWebSocket(_ socket: SocketPointer) {
+        guard let slot = unsafe slot(of: socket) else { return }
+        assert(unsafe table.base[Int(slot)].socket == socket, "slot \(slot) has another socket")
+        unsafe socket.pointee.slotPlusOne = 0
         let connection = id(slot)
         unsafe wheel.disarm(slot, table: table.base)
         dropQueue(slot)

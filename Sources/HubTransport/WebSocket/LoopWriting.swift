@@ -103,8 +103,6 @@ extension Loop {
         return end
     }
 
-    private static func isFull(_ sent: Int) -> Bool { [EAGAIN, EWOULDBLOCK, EINTR].contains(Int32(-sent)) }
-
     /// Holds bytes that go before everything queued.
     private func hold(_ rest: [UInt8], _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
         assert(unsafe state.pointee.descriptor >= 0, "slot \(slot) has TLS, and a rest of a write is held for it here")
@@ -113,7 +111,7 @@ extension Loop {
             queue.held = rest
         }
         if unsafe state.pointee.condition == .open { unsafe state.pointee.condition = .behind }
-        unsafe lws_callback_on_writable(state.pointee.wsi)
+        unsafe awaitWritable(state)
     }
 
     private func writeThroughTLS(_ bytes: UnsafeRawBufferPointer, _ slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
@@ -124,15 +122,16 @@ extension Loop {
 
     /// Writes by the library. False: the socket is dead.
     private func writeByLibrary(_ bytes: UnsafeRawBufferPointer, _ state: UnsafeMutablePointer<ConnectionState>) -> Bool {
-        unsafe Int(tandem_lws_write_raw(state.pointee.wsi, bytes.baseAddress, bytes.count)) >= bytes.count
+        guard let socket = unsafe state.pointee.socket else { return false }
+        return unsafe write(bytes, to: socket)
     }
 
     /// Marks a connection as slow when the library holds a rest of its last write, of at most `count` bytes.
     private func noteHeld(_ count: Int, for slot: UInt32, _ state: UnsafeMutablePointer<ConnectionState>) {
-        guard unsafe lws_partial_buffered(state.pointee.wsi) != 0 else { return }
+        guard let socket = unsafe state.pointee.socket, unsafe hasUnsent(socket) else { return }
         changeQueue(slot) { $0.libraryBytes = count }
         if unsafe state.pointee.condition == .open { unsafe state.pointee.condition = .behind }
-        unsafe lws_callback_on_writable(state.pointee.wsi)
+        unsafe awaitWritable(state)
     }
 
     /// Queues frames for a slow connection.
@@ -146,7 +145,7 @@ extension Loop {
         delivery.batch = batch
         if changeQueue(slot, { $0.append(batch, from: start, queuedBytesMax: options.sendQueueBytesMax, isList: delivery.isList) }) {
             unsafe state.pointee.condition = .behind
-            unsafe lws_callback_on_writable(state.pointee.wsi)
+            unsafe awaitWritable(state)
         } else {
             giveUp(slot)
         }
@@ -203,12 +202,12 @@ extension Loop {
 
     /// Continues with the connection's queue when the socket may take more. The library also calls without need, so an
     /// empty queue is normal. False: the socket is dead.
-    func writable(_ slot: UInt32, _ wsi: OpaquePointer) -> Bool {
+    func writable(_ slot: UInt32, _ socket: SocketPointer) -> Bool {
         let state = unsafe table.base + Int(slot)
         guard queues[slot] != nil else { return true }
-        guard unsafe state.pointee.descriptor < 0 ? drainThroughTLS(slot, wsi, state) : drain(slot, state) else { return false }
+        guard unsafe state.pointee.descriptor < 0 ? drainThroughTLS(slot, socket, state) : drain(slot, state) else { return false }
         if queues[slot]?.isSpent != true {
-            unsafe lws_callback_on_writable(wsi)
+            unsafe awaitWritable(socket)
             return true
         }
         dropQueue(slot)
@@ -240,8 +239,8 @@ extension Loop {
         return true
     }
 
-    private func drainThroughTLS(_ slot: UInt32, _ wsi: OpaquePointer, _ state: UnsafeMutablePointer<ConnectionState>) -> Bool {
-        while unsafe lws_partial_buffered(wsi) == 0 {
+    private func drainThroughTLS(_ slot: UInt32, _ socket: SocketPointer, _ state: UnsafeMutablePointer<ConnectionState>) -> Bool {
+        while unsafe !hasUnsent(socket) {
             changeQueue(slot) { $0.libraryBytes = 0 }
             guard let piece = changeQueue(slot, { $0.popFirst() }) else { break }
             let bytes = unsafe UnsafeRawBufferPointer(rebasing: piece.batch.bytes[piece.start..<piece.end])
@@ -253,10 +252,14 @@ extension Loop {
 
     // MARK: Ending
 
-    /// Ends a connection whose write failed. The library closes the socket on its next round.
+    private func awaitWritable(_ state: UnsafeMutablePointer<ConnectionState>) {
+        if let socket = unsafe state.pointee.socket { unsafe awaitWritable(socket) }
+    }
+
+    /// Ends a connection whose write failed, in a moment.
     private func fail(_ state: UnsafeMutablePointer<ConnectionState>) {
         unsafe state.pointee.condition = .closing
-        if let wsi = unsafe state.pointee.wsi { unsafe end(wsi) }
+        if let socket = unsafe state.pointee.socket { unsafe end(socket) }
     }
 
     /// Writes the last bytes of a connection, after the rest of a cut frame and instead of the queue.
@@ -270,7 +273,7 @@ extension Loop {
         }
         if !held.isEmpty { return unsafe hold(held + bytes, slot, state) }
         let sent = unsafe bytes.withUnsafeBytes { unsafe tandem_send(state.pointee.descriptor, $0.baseAddress, $0.count) }
-        // A dead socket needs no queue; the library notices its end.
+        // A dead socket needs no queue; its end is noticed.
         if sent != bytes.count, sent >= 0 || Self.isFull(sent) { unsafe hold(Array(bytes[max(0, sent)...]), slot, state) }
     }
 }

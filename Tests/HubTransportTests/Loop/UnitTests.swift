@@ -6,13 +6,13 @@ import Testing
 @Suite("IdleWheel and ConnectionTable")
 struct TableTests {
     /// Never dereferenced: the table only keeps it.
-    private static var wsi: OpaquePointer { OpaquePointer(bitPattern: 0x1000)! }
+    private static var socket: SocketPointer { SocketPointer(bitPattern: 0x1000)! }
 
     @Test("slots are handed out once, reused after removal under a new generation, and refused when all are taken")
     func table() {
         var table = ConnectionTable(capacity: 3)
         var slots: [UInt32?] = []
-        for _ in 0..<4 { slots.append(table.insert(Self.wsi, descriptor: -1, tick: 7)) }
+        for _ in 0..<4 { slots.append(table.insert(Self.socket, descriptor: -1, tick: 7)) }
         #expect(slots == [0, 1, 2, nil])
         let full = table.count
         #expect(full == 3)
@@ -24,7 +24,7 @@ struct TableTests {
         #expect(!Self.has(&table, 1, generation))
         let count = table.count
         #expect(count == 2)
-        let reused = table.insert(Self.wsi, descriptor: -1, tick: 9)
+        let reused = table.insert(Self.socket, descriptor: -1, tick: 9)
         #expect(reused == 1)
         #expect(!Self.has(&table, 1, generation))
         #expect(Self.has(&table, 1, generation + 1))
@@ -40,7 +40,7 @@ struct TableTests {
     @Test("a slot is due in its tick, once, wherever the wheel stands; re-arming moves it and disarming takes it out")
     func wheel() {
         var table = ConnectionTable(capacity: 8)
-        for _ in 0..<8 { _ = table.insert(Self.wsi, descriptor: -1, tick: 0) }
+        for _ in 0..<8 { _ = table.insert(Self.socket, descriptor: -1, tick: 0) }
         for start: UInt32 in [0, 511, 512, 1_000_000, .max - 3] {
             var wheel = IdleWheel()
             var due: [UInt32] = []
@@ -73,7 +73,7 @@ struct TableTests {
             return (state >> 33) % end
         }
         var table = ConnectionTable(capacity: 50)
-        for _ in 0..<50 { _ = table.insert(Self.wsi, descriptor: -1, tick: 0) }
+        for _ in 0..<50 { _ = table.insert(Self.socket, descriptor: -1, tick: 0) }
         var wheel = IdleWheel()
         var dueAt = [UInt32?](repeating: nil, count: 50)
         var due: [UInt32] = []

@@ -2,76 +2,41 @@ internal import CLibWebSockets
 internal import Glibc
 internal import Synchronization
 
-/// The C side of one loop: libuv's loop and handles, and the libwebsockets context on it. Owns every pointer and frees
-/// it in `close()`. Made on the starting thread, used on the loop's.
-@safe final class LoopNative: @unchecked Sendable {
-    // Guard: handed from the starting thread to the loop's thread before anything runs, and then touched by the latter
-    // only.
+/// The TLS connections of one loop: a libwebsockets context on a libuv loop. Owns every pointer and frees it in `close()`.
+/// Made, used and closed on the loop's thread.
+///
+/// The loop waits for libuv's queue as for any other descriptor, and has the library serve what is ready.
+@safe final class LibWebSockets {
     private let loop: UnsafeMutablePointer<uv_loop_t>
-    let async: UnsafeMutablePointer<uv_async_t>
-    private let prepare: UnsafeMutablePointer<uv_prepare_t>
-    /// Runs once in turns in which connections end.
-    private let check: UnsafeMutablePointer<uv_check_t>
-    private let timer: UnsafeMutablePointer<uv_timer_t>
-    /// While this handle runs, the loop does not sleep before its next turn.
-    private let idle: UnsafeMutablePointer<uv_idle_t>
     private let protocols: UnsafeMutablePointer<lws_protocols>
     private let retry: UnsafeMutablePointer<lws_retry_bo_t>
     private var names: [UnsafeMutablePointer<CChar>] = unsafe []
     private var context: OpaquePointer?
-    /// Nil without TLS.
-    private var tls: LoopTLS?
+    private let tls: LoopTLS
     /// The context's wake-up, one of the library's own connections. Valid until the context has ended.
     private var wakeUp: OpaquePointer?
+    private let thread = pthread_self()
     /// Most turns for the handles of an ended context to close; three are needed.
     private static let closingTurnsMax = 100
 
     /// The library's name for our callback.
     private static let protocolName: StaticString = "tandem"
 
-    init() throws(TransportError) {
+    init(_ certificate: ServerCertificate) throws(TransportError) {
         unsafe loop = .allocate(capacity: 1)
-        unsafe async = .allocate(capacity: 1)
-        unsafe prepare = .allocate(capacity: 1)
-        unsafe check = .allocate(capacity: 1)
-        unsafe timer = .allocate(capacity: 1)
-        unsafe idle = .allocate(capacity: 1)
         unsafe protocols = .allocate(capacity: 2)
         unsafe retry = .allocate(capacity: 1)
+        tls = LoopTLS(certificate: certificate)
         let code = unsafe uv_loop_init(loop)
         guard code == 0 else { throw TransportError("cannot start an event loop: \(unsafe String(cString: uv_strerror(code)))") }
-        unsafe uv_async_init(loop, async) { handle in
-            guard let data = unsafe handle?.pointee.data else { return }
-            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().woken()
-        }
-        unsafe uv_prepare_init(loop, prepare)
-        unsafe uv_check_init(loop, check)
-        unsafe uv_timer_init(loop, timer)
-        unsafe uv_idle_init(loop, idle)
     }
 
     /// Creates the context for `owner`, which must outlive this object. On the loop's thread.
     func open(for owner: Loop, capacity: Int) throws(TransportError) {
         let user = unsafe Unmanaged.passUnretained(owner).toOpaque()
-        unsafe async.pointee.data = unsafe user
-        unsafe prepare.pointee.data = unsafe user
-        unsafe check.pointee.data = unsafe user
-        unsafe timer.pointee.data = unsafe user
-        unsafe uv_prepare_start(prepare) { handle in
-            guard let data = unsafe handle?.pointee.data else { return }
-            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().turnEnds()
-        }
-        unsafe uv_timer_start(
-            timer,
-            { handle in
-                guard let data = unsafe handle?.pointee.data else { return }
-                unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().ticked()
-            }, LoopOptions.tickMilliseconds, LoopOptions.tickMilliseconds)
-
         var entry = unsafe lws_protocols()
         unsafe entry.name = unsafe UnsafePointer(persistent(Self.protocolName.description))
-        unsafe entry.callback = unsafe loopCallback
-        unsafe entry.per_session_data_size = MemoryLayout<LoopSession>.size
+        unsafe entry.callback = unsafe Self.callback
         unsafe entry.tx_packet_size = LoopOptions.writeBytesMax
         unsafe protocols.initialize(to: entry)
         unsafe (protocols + 1).initialize(to: lws_protocols())
@@ -92,15 +57,12 @@ internal import Synchronization
         unsafe info.fd_limit_per_thread = UInt32(capacity)
         // HTTP/2 is not supported: publishers' libraries send one request per connection at a time.
         unsafe info.alpn = unsafe UnsafePointer(persistent("http/1.1"))
-        if let certificate = owner.options.certificate {
-            tls = LoopTLS(certificate: certificate)
-            // The TLS context gets no certificate here; the library calls `configureTLS` while it makes the context.
-            unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
-        }
+        // The TLS context gets no certificate here; the library calls `configureTLS` while it makes the context.
+        unsafe info.options |= UInt64(LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT) | UInt64(LWS_SERVER_OPTION_CREATE_VHOST_SSL_CTX)
         unsafe makeContext(&info)
         guard unsafe context != nil else {
-            let advice = tls == nil ? "is libwebsockets-evlib-uv installed?" : "are libwebsockets-evlib-uv and OpenSSL 3 installed?"
-            throw TransportError("libwebsockets could not start loop \(owner.index); \(advice)")
+            throw TransportError(
+                "libwebsockets could not start loop \(owner.index); are libwebsockets-evlib-uv and OpenSSL 3 installed?")
         }
         unsafe wakeUp = unsafe tandem_lws_wake_up(loop)
     }
@@ -115,27 +77,36 @@ internal import Synchronization
 
     /// Prepares the TLS context that the library has made; false ends the start.
     func configureTLS(_ context: OpaquePointer) -> Bool {
-        unsafe tls?.configure(context) ?? false
+        unsafe tls.configure(context)
     }
 
-    /// Sets the certificate of future handshakes. No effect without TLS.
+    /// Sets the certificate of future handshakes.
     func use(_ certificate: ServerCertificate) {
-        tls?.use(certificate)
+        tls.use(certificate)
     }
 
-    /// Counts of TLS handshakes; zeros without TLS.
-    var handshakes: LoopCounters.Handshakes { tls?.handshakes ?? LoopCounters.Handshakes() }
+    /// Counts of TLS handshakes.
+    var handshakes: LoopCounters.Handshakes { tls.handshakes }
 
-    /// Whether the caller is on the thread of the loop that `open` was given: this object is nobody else's from then on.
-    private var isOnThread: Bool {
-        unsafe async.pointee.data.map { unsafe Unmanaged<Loop>.fromOpaque($0).takeUnretainedValue().isOnThread } ?? false
+    /// The queue of libuv's events, to be waited for.
+    var queue: Int32 { unsafe uv_backend_fd(loop) }
+
+    /// Most milliseconds to wait before `serve` is due; -1: as long as no event arrives.
+    var pause: Int32 { unsafe uv_backend_timeout(loop) }
+
+    /// Has the library handle what is ready. Never waits.
+    func serve() {
+        assert(isOnThread, "the library is served on another thread")
+        unsafe uv_run(loop, UV_RUN_NOWAIT)
     }
+
+    private var isOnThread: Bool { pthread_equal(thread, pthread_self()) != 0 }
 
     /// Makes a connection of an accepted descriptor; nil when the library failed and closed the descriptor.
-    func adopt(_ descriptor: Int32) -> OpaquePointer? {
+    func adopt(_ descriptor: Int32, for socket: SocketPointer) -> OpaquePointer? {
         assert(isOnThread, "descriptor \(descriptor) is adopted on another thread")
         guard let context = unsafe context, let vhost = unsafe lws_get_vhost_by_name(context, "default") else { return nil }
-        return unsafe tandem_lws_adopt(vhost, descriptor, protocols.pointee.name, tls != nil)
+        return unsafe tandem_lws_adopt(vhost, descriptor, protocols.pointee.name, socket)
     }
 
     /// Makes the library check its time-outs again. The library plans its next wake-up only after its own I/O
@@ -146,34 +117,7 @@ internal import Synchronization
         if let context = unsafe context { unsafe lws_cancel_service(context) }
     }
 
-    /// Begins the next turn without waiting. Called at the end of a turn.
-    func hurry() {
-        assert(isOnThread, "a loop is hurried on another thread")
-        unsafe uv_idle_start(idle) { handle in unsafe _ = uv_idle_stop(handle) }
-    }
-
-    /// Has the loop call `Loop.closeDescriptors` once in this turn, after the sockets were looked at and before libuv's closing
-    /// callbacks. Called while the sockets are looked at.
-    func closeDescriptorsSoon() {
-        assert(isOnThread, "descriptors are closed on another thread")
-        unsafe uv_check_start(check) { handle in
-            guard let handle = unsafe handle, let data = unsafe handle.pointee.data else { return }
-            unsafe uv_check_stop(handle)
-            unsafe Unmanaged<Loop>.fromOpaque(data).takeUnretainedValue().closeDescriptors()
-        }
-    }
-
-    func run() {
-        unsafe uv_run(loop, UV_RUN_DEFAULT)
-    }
-
-    /// Leaves `run()` after the current turn.
-    func leave() {
-        assert(isOnThread, "a loop is left on another thread")
-        unsafe uv_stop(loop)
-    }
-
-    /// Ends the context and the handles. On the loop's thread, after its last turn.
+    /// Ends the context. After the loop's last turn.
     ///
     /// On a foreign libuv loop the library is destroyed by two calls (libwebsockets' issue 1969). The first begins to
     /// close its handles, which takes turns of the loop; the second frees the rest. In between, the wake-up's
@@ -184,13 +128,6 @@ internal import Synchronization
             unsafe lws_context_destroy(context)
             if let wakeUp = unsafe wakeUp { _ = unsafe tandem_lws_forget_descriptor(wakeUp) }
         }
-        let handles = unsafe [
-            UnsafeMutableRawPointer(async), UnsafeMutableRawPointer(prepare), UnsafeMutableRawPointer(check),
-            UnsafeMutableRawPointer(timer), UnsafeMutableRawPointer(idle),
-        ]
-        for unsafe handle in unsafe handles {
-            unsafe uv_close(handle.assumingMemoryBound(to: uv_handle_t.self), nil)
-        }
         for _ in 0..<Self.closingTurnsMax where unsafe uv_run(loop, UV_RUN_NOWAIT) == 0 { break }
         // A handle left on the loop would be used after it was freed. Everything is leaked in that case, at the end of
         // the process.
@@ -198,13 +135,7 @@ internal import Synchronization
         if let context = unsafe context { unsafe lws_context_destroy(context) }
         unsafe context = nil
         unsafe wakeUp = nil
-        tls = nil
         for unsafe name in unsafe names { unsafe free(name) }
-        unsafe async.deallocate()
-        unsafe prepare.deallocate()
-        unsafe check.deallocate()
-        unsafe timer.deallocate()
-        unsafe idle.deallocate()
         unsafe protocols.deallocate()
         unsafe retry.deallocate()
         unsafe loop.deallocate()

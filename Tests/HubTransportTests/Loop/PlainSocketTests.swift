@@ -1,0 +1,70 @@
+import Glibc
+import HubCore
+import Synchronization
+import Testing
+
+@testable import HubTransport
+
+/// The kernel's reports of plain sockets and of the loop's waker, and a loop's reaction to each.
+@Suite("Plain sockets", .blocking, .serialized)
+struct PlainSocketTests {
+    @Test("wakes count as one until the loop takes them, and each later one is news, although nobody reads the counter")
+    func waker() throws {
+        let (poller, waker) = (try Poller(), try LoopWaker())
+        try poller.watch(waker.descriptor, once: true)
+        #expect(poller.wait(milliseconds: 0) == 0 && !waker.takeWake())
+        for round in 0..<3 {
+            for _ in 0..<5 { waker.wake() }
+            #expect(poller.wait(milliseconds: 1000) == 1, "round \(round)")
+            #expect(poller[0].socket == nil)
+            #expect(poller.wait(milliseconds: 0) == 0)
+            #expect(waker.takeWake() && !waker.takeWake())
+        }
+    }
+
+    @Test("a peer that resets the connection while its next request waits in the kernel is let go at once")
+    func resetUnread() throws {
+        var behaviour = Behaviour()
+        behaviour.request = { _, _, _ in nil }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            // The second request stops the reading; the answer to the first one never comes.
+            try peer.send(text: "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\n")
+            #expect(
+                try eventually {
+                    try server.on { loop in loop.http.indices.contains { loop.http[$0]?.socket.pointee.isReading == false } }
+                })
+            var hard = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(peer.stream.descriptor, SOL_SOCKET, SO_LINGER, &hard, socklen_t(MemoryLayout<linger>.size))
+            peer.stream.close()
+            #expect(eventually { server.group.handles[0].load == 0 })
+        }
+    }
+
+    @Test("a socket that another process still has open is not heard of again once it is closed")
+    func sharedDescriptor() throws {
+        let copies = Mutex<[Int32]>([])
+        var behaviour = Behaviour()
+        behaviour.request = { loop, _, reply in
+            // A child process has such a copy while it is being started.
+            if let connection = loop.http.connection(of: reply) { copies.withLock { $0.append(dup(connection.socket.pointee.descriptor)) } }
+            return .json([:])
+        }
+        try withServer(behaviour) { server in
+            defer { for copy in copies.withLock({ $0 }) { close(copy) } }
+            let peer = try server.plain()
+            try peer.send(text: "GET /a HTTP/1.1\r\nHost: h\r\n\r\n")
+            _ = try peer.answer()
+            try server.on { loop in
+                for index in loop.http.indices { if let connection = loop.http[index] { loop.end(connection.socket) } }
+            }
+            #expect(eventually { server.group.handles[0].load == 0 })
+            // Bytes that arrive at the copy are events of a descriptor that the loop must have forgotten.
+            try peer.send(text: "GET /b HTTP/1.1\r\nHost: h\r\n\r\n")
+            let copy = copies.withLock { $0[0] }
+            var readable = pollfd(fd: copy, events: Int16(POLLIN), revents: 0)
+            #expect(poll(&readable, 1, 10_000) == 1)
+            #expect(try server.on { $0.poller.wait(milliseconds: 0) } == 0)
+        }
+    }
+}
