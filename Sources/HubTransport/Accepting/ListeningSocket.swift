@@ -22,7 +22,7 @@ package final class ListeningSocket: Sendable {
     ///   - port: 0 for any free port.
     package init(host: String, port: Int) throws(TransportError) {
         (descriptor, self.port) = try Self.listen(host: host, port: port)
-        sendAtOnce()
+        setUp()
     }
 
     /// Takes over a socket that another process bound. It belongs to this object from now on, unless this throws.
@@ -43,13 +43,21 @@ package final class ListeningSocket: Sendable {
         else { throw TransportError(system: "cannot set up the socket that the service manager passes") }
         self.descriptor = descriptor
         port = Self.boundPort(descriptor)
-        sendAtOnce()
+        setUp()
     }
 
-    /// Has connections send at once, without waiting for further bytes. They inherit it from here (Linux, tcp(7)).
-    private func sendAtOnce() {
-        var on: Int32 = 1
-        unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &on, socklen_t(MemoryLayout<Int32>.size))
+    /// Sets the options that connections inherit, and how the kernel hands them out (Linux, tcp(7)).
+    private func setUp() {
+        // Connections send at once, without waiting for further bytes.
+        set(TCP_NODELAY, 1)
+        // A peer speaks first. Until it does, or a second has passed, its connection costs neither a descriptor nor a wake-up.
+        set(TCP_DEFER_ACCEPT, 1)
+    }
+
+    private func set(_ option: Int32, _ value: Int32) {
+        var value = value
+        let code = unsafe setsockopt(descriptor, Int32(IPPROTO_TCP), option, &value, socklen_t(MemoryLayout<Int32>.size))
+        assert(code == 0, "the kernel refuses option \(option) of a listening socket")
     }
 
     deinit { close() }

@@ -67,4 +67,17 @@ struct PlainSocketTests {
             #expect(try server.on { $0.poller.wait(milliseconds: 0) } == 0)
         }
     }
+
+    @Test("the kernel keeps a new connection until the peer has spoken, also with a socket that somebody else bound")
+    func deferred() throws {
+        let own = try ListeningSocket(host: "127.0.0.1", port: 0)
+        let other = try ListeningSocket(host: "127.0.0.1", port: 0)
+        var off: Int32 = 0
+        #expect(setsockopt(other.descriptor, Int32(IPPROTO_TCP), TCP_DEFER_ACCEPT, &off, 4) == 0)
+        for socket in [own, try ListeningSocket(inherited: dup(other.descriptor))] {
+            var (seconds, length) = (Int32(0), socklen_t(4))
+            #expect(getsockopt(socket.descriptor, Int32(IPPROTO_TCP), TCP_DEFER_ACCEPT, &seconds, &length) == 0)
+            #expect(seconds > 0)
+        }
+    }
 }
