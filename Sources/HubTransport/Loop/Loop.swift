@@ -206,11 +206,15 @@ internal import HubWire
             let found = poller.wait(milliseconds: pause)
             let now = uv_hrtime()
             if found > 0 { turnBegins(at: now) }
+            var isWoken = !newcomers.isEmpty
             for index in 0..<found {
                 let event = poller[index]
-                if let socket = unsafe event.socket { unsafe ready(socket, event) }
+                if let socket = unsafe event.socket { unsafe ready(socket, event) } else { isWoken = true }
             }
-            if handle.waker.takeWake() || !newcomers.isEmpty { woken() }
+            if isWoken {
+                _ = handle.waker.takeWake()
+                woken()
+            }
             library?.serve()
             if now >= nextTickAt {
                 nextTickAt = max(nextTickAt + Self.tickNanoseconds, now)

@@ -69,9 +69,11 @@ internal import Glibc
 
     /// Waits for events; 0 returns at once. Returns the number of events.
     func wait(milliseconds: Int32) -> Int {
-        let found = unsafe epoll_wait(queue, events.baseAddress, Int32(Self.eventsMax), milliseconds)
-        precondition(found >= 0 || errno == EINTR, "an event loop lost its queue")
-        return max(0, Int(found))
+        var found = unsafe epoll_wait(queue, events.baseAddress, Int32(Self.eventsMax), milliseconds)
+        // A signal ends the wait, also where events have come. A turn without them would write what they could have shared.
+        while found < 0, errno == EINTR { found = unsafe epoll_wait(queue, events.baseAddress, Int32(Self.eventsMax), 0) }
+        precondition(found >= 0, "an event loop lost its queue")
+        return Int(found)
     }
 
     /// An event of the last wait.

@@ -1,3 +1,4 @@
+import Foundation
 import Glibc
 import HubCore
 import Synchronization
@@ -20,6 +21,42 @@ struct PlainSocketTests {
             #expect(poller.wait(milliseconds: 0) == 0)
             #expect(waker.takeWake() && !waker.takeWake())
         }
+    }
+
+    /// Written by the handler of a signal, which sees no instance.
+    private nonisolated(unsafe) static var counter: Int32 = -1
+
+    // Guard of `counter`: set before the first signal is sent, and the suite runs one test at a time.
+    @Test("a signal that ends a wait hides no event")
+    func interrupted() throws {
+        let (poller, waker) = (try Poller(), try LoopWaker())
+        try poller.watch(waker.descriptor, once: true)
+        Self.counter = waker.descriptor
+        var (action, former) = (sigaction(), sigaction())
+        action.__sigaction_handler.sa_handler = { _ in
+            var one: UInt64 = 1
+            _ = write(PlainSocketTests.counter, &one, 8)
+        }
+        #expect(sigaction(SIGUSR2, &action, &former) == 0)
+        defer { _ = sigaction(SIGUSR2, &former, nil) }
+        let (threads, found) = (Recorder<UInt>(), Recorder<Int>())
+        for round in 0..<20 {
+            Thread {
+                // Threads of the pools block signals, and so do those that they start.
+                var own = sigset_t()
+                sigemptyset(&own)
+                sigaddset(&own, SIGUSR2)
+                pthread_sigmask(SIG_UNBLOCK, &own, nil)
+                threads.append(UInt(pthread_self()))
+                found.append(poller.wait(milliseconds: 60_000))
+            }.start()
+            #expect(threads.wait { $0.count > round })
+            // Long enough for the thread to be in its wait, mostly; a signal that comes before proves nothing, and breaks nothing.
+            _ = poll(nil, 0, 3)
+            #expect(pthread_kill(pthread_t(threads.all[round]), SIGUSR2) == 0)
+            #expect(found.wait { $0.count > round })
+        }
+        #expect(found.all.allSatisfy { $0 == 1 }, "\(found.all)")
     }
 
     @Test("a peer that resets the connection while its next request waits in the kernel is let go at once")
