@@ -1,10 +1,10 @@
-internal import Synchronization
+public import Synchronization
 
 /// Messages for one reader: any thread appends them under a lock, and the reader takes all of them at once, in order.
 ///
 /// Posts by one thread arrive in the order of posting. Presence snapshots and their deltas rely on this order, as do
 /// role assignments and the publishes after them.
-package final class Mailbox<Message: Sendable>: Sendable {
+public final class Mailbox<Message: Sendable>: Sendable {
     /// Fate of an offered message.
     package enum Offer: Sendable {
         /// Taken into the empty box, so the reader must wake.
@@ -19,14 +19,19 @@ package final class Mailbox<Message: Sendable>: Sendable {
         package var isTaken: Bool { self == .first || self == .later }
     }
 
-    private struct State {
-        var messages: [Message] = []
-        var isClosed = false
+    @usableFromInline
+    struct State {
+        @usableFromInline var messages: [Message] = []
+        @usableFromInline var isClosed = false
+
+        init() {}
     }
 
-    private let state = Mutex(State())
-    private let occupation = Atomic(false)
-    private let wake: @Sendable () -> Void
+    // Public and inlinable, because a loop posts and takes messages for each publish. The compiler offers other modules no bodies of
+    // package functions, and the generic code costs a thousand instructions more.
+    @usableFromInline let state = Mutex(State())
+    @usableFromInline let occupation = Atomic(false)
+    @usableFromInline let wake: @Sendable () -> Void
 
     /// - Parameter wake: called after a message came into the empty box, and after `close`, on the thread that caused it.
     package init(wake: @escaping @Sendable () -> Void) {
@@ -35,7 +40,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     /// Appends a message that must not be lost. Such messages are bounded by their causes, one or two per connection or
     /// reply. A closed box drops it.
-    package func post(_ message: Message) {
+    @inlinable
+    public func post(_ message: Message) {
         let isFirst = state.withLock { state in
             if state.isClosed { return false }
             state.messages.append(message)
@@ -66,7 +72,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     /// Whether messages wait: a check without the lock, cheap enough for every request. The mark is set before a post
     /// returns, so a thread that knows of the post sees it.
-    package var isOccupied: Bool { occupation.load(ordering: .acquiring) }
+    @inlinable public var isOccupied: Bool { occupation.load(ordering: .acquiring) }
 
     /// Number of waiting messages.
     package var count: Int { state.withLock { $0.messages.count } }
@@ -75,8 +81,8 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     /// Takes everything posted so far. The box takes over the storage of `messages`.
     /// - Returns: false if the box is closed and was empty, so nothing follows.
-    @discardableResult
-    package func drain(into messages: inout [Message]) -> Bool {
+    @discardableResult @inlinable
+    public func drain(into messages: inout [Message]) -> Bool {
         messages.removeAll(keepingCapacity: true)
         return state.withLock { state in
             occupation.store(false, ordering: .relaxed)
