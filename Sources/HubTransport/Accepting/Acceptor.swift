@@ -6,8 +6,7 @@ internal import Synchronization
 /// The thread of the listening socket. Accepts, waits for the first bytes, and hands each descriptor to the loop with
 /// the fewest connections.
 ///
-/// Accepting on one thread balances the loops exactly, and refuses before TLS costs anything. Contexts of Debian's
-/// libwebsockets could not share a port anyway.
+/// Accepting on one thread balances the loops exactly, and refuses before TLS costs anything.
 package final class Acceptor: Sendable {
     /// The port in use; chosen by the system for port 0.
     package let port: Int

@@ -50,9 +50,8 @@ enum FirstWords: Equatable {
 
 /// The waiting room of accepted connections that have sent nothing yet, at the cost of a descriptor each.
 ///
-/// When thousands connect at once, most send nothing for a while. A loop would keep libwebsockets' state for each of
-/// them, and their time-outs in one sorted list, at quadratic cost. Requests that then arrive together could no longer
-/// be put off. Owned by the acceptor's thread.
+/// The kernel keeps them for a second before (`ListeningSocket`). A loop would keep state for each of them. Requests that
+/// then arrive together could no longer be put off. Owned by the acceptor's thread.
 struct Lobby: ~Copyable {
     private let epoll: Int32
     private let quietMilliseconds: Int64

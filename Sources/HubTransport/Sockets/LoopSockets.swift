@@ -10,7 +10,7 @@ extension Loop {
     /// Handles an event of a plain socket.
     func ready(_ socket: SocketPointer, _ event: Poller.Event) {
         // An earlier event of this turn may have ended it.
-        if unsafe socket.pointee.isGone { return }
+        if unsafe socket.pointee.isGone || socket.pointee.isCutOff { return }
         if unsafe event.mayWrite && socket.pointee.wantsWritable {
             unsafe socket.pointee.wantsWritable = false
             guard unsafe sendUnsent(socket), unsafe socket.pointee.hasUnsent || writable(socket) else { return unsafe gone(socket) }
@@ -144,6 +144,7 @@ extension Loop {
 
     /// Reports the end of a plain connection, and closes its socket.
     func gone(_ socket: SocketPointer) {
+        assert(unsafe library == nil && socket.pointee.tls == nil, "a connection with TLS ends past the library")
         unsafe closed(socket)
         unsafe poller.forget(socket)
         Descriptor.close(unsafe socket.pointee.descriptor)

@@ -22,12 +22,13 @@ extension Loop {
     func greet(_ slot: UInt32, _ socket: SocketPointer, _ answer: [UInt8], _ head: RequestHead, key: String) -> Bool {
         let state = unsafe table.base + Int(slot)
         let (descriptor, generation, deliveries) = unsafe (state.pointee.descriptor, state.pointee.generation, tally.deliveries)
-        // No bytes may be overtaken.
-        guard descriptor >= 0, unsafe !hasUnsent(socket) else {
+        guard descriptor >= 0 else {
             guard unsafe write(answer, to: socket) else { return false }
             announce(slot, head, key: key)
             return true
         }
+        // A request is served when the answer before it is sent. Frames would overtake bytes that wait.
+        if unsafe socket.pointee.hasUnsent { return false }
         guard unsafe answer.withUnsafeBytes({ unsafe tandem_send_first(descriptor, $0.baseAddress, $0.count) }) == answer.count else {
             return false
         }
