@@ -162,23 +162,26 @@ extension Loop {
         unsafe socket.pointee.isGone = true
     }
 
-    /// Gives back what the loop has of a socket whose descriptor is closed. Its memory is freed at the end of the turn.
+    /// Gives back what the loop has of a socket whose descriptor is closed. The memory of a plain one is freed at the end of the turn:
+    /// further events of this turn name it. With TLS it would lie between the blocks that a crowd leaves, and make their return slow.
     func descriptorEnded(_ socket: SocketPointer) {
         let isRequest = unsafe socket.pointee.isRequest
         handle.released(isRequest: isRequest)
         if unsafe !peers.isEmpty { unsafe peers[socket] = nil }
         unsafe uncountConnection(socket)
         if !isRequest { delegate?.socketClosed() }
-        unsafe ended.append(socket)
+        if library == nil { unsafe ended.append(socket) } else { unsafe Self.free(socket) }
         leaveWhenEmpty()
     }
 
     /// Frees the memory of sockets that are gone.
     func freeEnded() {
-        while let socket = unsafe ended.popLast() {
-            unsafe socket.deinitialize(count: 1)
-            unsafe socket.deallocate()
-        }
+        while let socket = unsafe ended.popLast() { unsafe Self.free(socket) }
+    }
+
+    private static func free(_ socket: SocketPointer) {
+        unsafe socket.deinitialize(count: 1)
+        unsafe socket.deallocate()
     }
 
     func slot(of socket: SocketPointer) -> UInt32? {
