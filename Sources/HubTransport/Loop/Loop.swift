@@ -247,9 +247,10 @@ internal import HubWire
         if turnStart == 0 { turnBegins(at: uv_hrtime()) }
     }
 
+    /// Keeps the start of a turn whose writes were put off.
     private func turnBegins(at now: UInt64) {
         assert(isOnThread, "a turn of loop \(index) begins on another thread")
-        turnStart = now
+        if turnStart == 0 { turnStart = now }
     }
 
     private func woken() {

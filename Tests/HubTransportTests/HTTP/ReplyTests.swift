@@ -48,20 +48,30 @@ struct ReplyTests {
     @Test("a turn that answered has its writes behind one more look at the sockets, unless they are few", arguments: [true, false])
     func putOff(hasFewWrites: Bool) throws {
         let steps = Recorder<String>()
+        let (began, written) = (Recorder<UInt64>(), Recorder<UInt64>())
         var behaviour = Behaviour()
+        behaviour.request = { loop, request, _ in
+            began.append(loop.turnBeganAt)
+            return .describing(request)
+        }
         behaviour.hasFewWrites = { loop in
             steps.append("asked")
             loop.handle.waker.wake()
             return hasFewWrites
         }
         behaviour.woken = { steps.append("looked") }
-        behaviour.turnEnded = { _ in steps.append("written") }
+        behaviour.turnEnded = { loop in
+            steps.append("written")
+            written.append(loop.turnBeganAt)
+        }
         try withServer(behaviour) { server in
             let peer = try server.plain()
             try peer.send(text: Self.get)
             _ = try peer.answer()
             #expect(steps.wait { ($0.firstIndex(of: "asked") ?? $0.count) < $0.count - 1 })
             #expect(steps.all.drop { $0 != "asked" }.dropFirst().first == (hasFewWrites ? "written" : "looked"))
+            // The time of a turn whose writes are put off goes on.
+            #expect(written.wait { $0.contains(began.all[0]) })
         }
     }
 
