@@ -3,8 +3,8 @@ internal import Glibc
 
 /// The kernel's event queue of one loop (epoll(7)): plain sockets, the loop's waker, and with TLS libuv's queue.
 ///
-/// Level-triggered: bytes that a turn leaves in the kernel are reported again. One system call per socket for its whole life,
-/// unless it is slow or asked too early.
+/// Level-triggered: bytes that a turn leaves in the kernel are reported again. A socket takes two system calls here, one at its beginning
+/// and one at its end. One that reads slowly, or asks before its answer, takes more.
 @safe final class Poller: @unchecked Sendable {
     // Guard: made on the starting thread, handed to the loop's before anything runs, and then touched by the latter only.
     private let queue: Int32

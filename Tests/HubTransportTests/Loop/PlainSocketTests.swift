@@ -23,10 +23,10 @@ struct PlainSocketTests {
         }
     }
 
-    /// Written by the handler of a signal, which sees no instance.
+    // Guard: set before the first signal is sent, and the suite runs one test at a time.
+    /// The waker's descriptor, for the handler of a signal, which sees no instance.
     private nonisolated(unsafe) static var counter: Int32 = -1
 
-    // Guard of `counter`: set before the first signal is sent, and the suite runs one test at a time.
     @Test("a signal that ends a wait hides no event")
     func interrupted() throws {
         let (poller, waker) = (try Poller(), try LoopWaker())
