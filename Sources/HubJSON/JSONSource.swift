@@ -32,6 +32,9 @@ import HubCore
         self.end = end
     }
 
+    /// Offsets of the value's text in the document.
+    package var range: Range<Int> { start..<end }
+
     /// A copy of the value's text with its inner white space.
     package var bytes: [UInt8] {
         unsafe Array(text[start..<end])

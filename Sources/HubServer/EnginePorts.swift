@@ -1,3 +1,4 @@
+internal import HubAPI
 internal import HubChannels
 internal import HubCore
 internal import HubTransport
@@ -15,7 +16,7 @@ enum LoopMessage: Sendable {
 }
 
 /// The mailboxes of all loops, by index. Callable from any thread.
-final class EnginePorts: Sendable {
+final class EnginePorts: AnswerPort {
     private let mailboxes: [Mailbox<LoopMessage>]
 
     convenience init(_ handles: [LoopHandle]) {
@@ -30,4 +31,5 @@ final class EnginePorts: Sendable {
     func mailbox(_ loop: Int) -> Mailbox<LoopMessage> { mailboxes[loop] }
     func post(_ message: EngineMessage, to loop: Int) { mailboxes[loop].post(.engine(message)) }
     func post(_ message: LoopMessage, to loop: Int) { mailboxes[loop].post(message) }
+    func answer(_ reply: HTTPReply, _ response: HTTPResponse) { post(.respond(reply, response), to: reply.loop) }
 }

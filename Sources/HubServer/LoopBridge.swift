@@ -108,7 +108,7 @@ internal import PusherProtocol
         // connections expects the order of its requests.
         handleMailbox()
         engine?.arrivedAt = loop.turnBeganAt
-        let later: @Sendable (HTTPResponse) -> Void = { [ports] in ports.post(.respond(reply, $0), to: reply.loop) }
+        let later = LateAnswer(reply, through: ports)
         // Only the participants' routes limit by address; publishing is spared the system call and a copy.
         if Self.backendPath.begins(request.path) { return router.respond(to: request, later: later) }
         var request = request

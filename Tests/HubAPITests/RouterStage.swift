@@ -89,7 +89,7 @@ final class RouterStage {
                 secret: key.replacing("-key", with: "-secret"), nowSeconds: clock.wallSeconds) : query
         let pending = PendingAnswer()
         let request = HTTPRequest(method: method, path: path, query: signed, headers: headers, body: body, remoteAddress: address)
-        if let response = router.respond(to: request, later: { pending.answer($0) }) { pending.answer(response) }
+        if let response = router.respond(to: request, later: LateAnswer { pending.answer($0) }) { pending.answer(response) }
         return pending
     }
 

@@ -363,7 +363,7 @@ final class TestHub {
         }
         engines[loop].publish(
             Publication(
-                app: 0, frames: frames, excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,
+                app: 0, frames: OneOrMany(frames), excluded: excluded?.id, audience: audience, attendedUpTo: attendedUpTo, receipt: receipt,
                 cacheOrder: order ?? directory.nextOrder(), arrivedAt: arrivedAt, way: way))
     }
 

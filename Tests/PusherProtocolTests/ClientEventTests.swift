@@ -56,7 +56,7 @@ struct ClientEventTests {
             return
         }
         #expect(name == "client-typing" && channel == "private-a")
-        #expect(text(parsed.bytes) == literal)
+        #expect(text(Array(parsed.bytes)) == literal)
         #expect(parsed.contentByteCount == size)
         #expect(parsed.content.utf8.count == size)
     }

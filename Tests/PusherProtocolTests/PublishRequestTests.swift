@@ -28,7 +28,7 @@ struct PublishRequestTests {
         )
         #expect(request.name == #"App\Events\X"#)
         #expect(request.channels.map(\.text) == ["c1", "presence-c2"])
-        #expect(text(request.data.bytes) == #""{\"a\":\"\u00eb\\\/\"}""#)
+        #expect(text(Array(request.data.bytes)) == #""{\"a\":\"\u00eb\\\/\"}""#)
         #expect(request.data.contentByteCount == 12)
         #expect(request.data.content == #"{"a":"ë\/"}"#)
         #expect(request.excludedSocketID == SocketID(first: 1, second: 2))

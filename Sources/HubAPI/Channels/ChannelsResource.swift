@@ -8,7 +8,7 @@ struct ChannelsResource {
     let engine: ChannelEngine
     let survey: ChannelSurvey
 
-    func list(_ request: HTTPRequest, app: App, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func list(_ request: HTTPRequest, app: App, later: LateAnswer) -> HTTPResponse? {
         let prefix = request.parameter("filter_by_prefix") ?? ""
         let attributes: ChannelAttributes
         do { attributes = try ChannelAttributes(parsing: request.parameter("info") ?? "") } catch { return .error(400, error.message) }
@@ -26,7 +26,7 @@ struct ChannelsResource {
         return nil
     }
 
-    func show(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func show(_ request: HTTPRequest, app: App, channel: ChannelName, later: LateAnswer) -> HTTPResponse? {
         let attributes: ChannelAttributes
         do { attributes = try ChannelAttributes(parsing: request.parameter("info") ?? "") } catch { return .error(400, error.message) }
         if attributes.contains(.userCount), !channel.kind.isPresence {
@@ -63,7 +63,7 @@ struct ChannelsResource {
     /// Data and remaining seconds of a cache channel's last event.
     typealias CachedEvent = (data: String, secondsLeft: Int)
 
-    func users(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func users(_ request: HTTPRequest, app: App, channel: ChannelName, later: LateAnswer) -> HTTPResponse? {
         guard channel.kind.isPresence else { return .error(400, "Users can only be retrieved for presence channels") }
         let extraneous = request.query.map(\.name).filter { !$0.hasPrefix("auth_") && $0 != "body_md5" }
         if !extraneous.isEmpty {
@@ -78,7 +78,7 @@ struct ChannelsResource {
 
     /// The predecessor of `show`, for libraries of 2012. It has no parameters. Its answer has the count of users on presence channels,
     /// and the count of connections under its old name.
-    func stats(_ request: HTTPRequest, app: App, channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func stats(_ request: HTTPRequest, app: App, channel: ChannelName, later: LateAnswer) -> HTTPResponse? {
         survey.summaries(app, of: [channel]) { summaries in
             guard let summaries else { return later(.interrupted) }
             let summary = summaries[channel]

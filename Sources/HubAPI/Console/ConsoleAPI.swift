@@ -52,12 +52,12 @@ package final class ConsoleAPI: Sendable {
 
     /// Answers a request, or says that the API may.
     /// - Parameter path: its components; the first one is `root`.
-    func step(_ request: HTTPRequest, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void) -> ConsoleStep {
+    func step(_ request: HTTPRequest, _ path: [String], later: LateAnswer) -> ConsoleStep {
         guard path.count > 1, path[1] == "api" else { return .answer(Self.guarded(file(request, path))) }
         do throws(APIError) {
             try Self.requireOwnPage(request)
             if path.count == 3, path[2] == "session" {
-                return try session(request) { later(Self.guarded($0)) }.map { .answer(Self.guarded($0)) } ?? .later
+                return try session(request, later: later.changed(by: Self.guarded)).map { .answer(Self.guarded($0)) } ?? .later
             }
             guard let session = sessions.session(of: request, now: time.wallSeconds) else { throw signedOut }
             guard Self.isRead(request) || session.role == .operator else {
@@ -86,7 +86,7 @@ package final class ConsoleAPI: Sendable {
     }
 
     /// Nil: the answer comes through `later`.
-    private func session(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) throws(APIError) -> HTTPResponse? {
+    private func session(_ request: HTTPRequest, later: LateAnswer) throws(APIError) -> HTTPResponse? {
         let now = time.wallSeconds
         switch request.method {
         case "GET", "HEAD":
@@ -100,7 +100,7 @@ package final class ConsoleAPI: Sendable {
         }
     }
 
-    private func signIn(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) throws(APIError) -> HTTPResponse? {
+    private func signIn(_ request: HTTPRequest, later: LateAnswer) throws(APIError) -> HTTPResponse? {
         try door.count(request.remoteAddress)
         let body = try JSONBody(request.body)
         if let ticket = try body.string("ticket", charactersMax: 200) {

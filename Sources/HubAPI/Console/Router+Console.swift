@@ -4,22 +4,21 @@ internal import PusherProtocol
 
 /// The console's gateway: whoever has signed in reaches the routes of apps and operators, without their signatures.
 extension Router {
-    func console(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func console(_ request: HTTPRequest, later: LateAnswer) -> HTTPResponse? {
         guard let console else { return .nothing(at: request) }
         switch console.step(request, Self.components(request.path), later: later) {
         case .answer(let response): return response
         case .later: return nil
         case .pass(let path):
             let cuts = path.count > 2 && path[0] == "apps" && ConsoleMask.rooms.contains(path[2])
-            return resource(request, path) { response in
-                later(ConsoleAPI.guarded(cuts ? ConsoleMask.cut(response) : response))
-            }.map(ConsoleAPI.guarded)
+            let cut = later.changed { ConsoleAPI.guarded(cuts ? ConsoleMask.cut($0) : $0) }
+            return resource(request, path, later: cut).map(ConsoleAPI.guarded)
         }
     }
 
     /// - Parameter path: the components after `/console/api`.
     private func resource(
-        _ request: HTTPRequest, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, _ path: [String], later: LateAnswer
     ) -> HTTPResponse? {
         if path.first == "apps", path.count > 2 {
             guard let app = engine.apps.app(id: path[1]) else { return Self.noApp(path[1]) }

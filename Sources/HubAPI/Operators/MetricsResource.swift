@@ -20,7 +20,7 @@ package final class MetricsResource: Sendable {
     /// Makes the text and passes it to `done` once, on any thread.
     private let read: @Sendable (_ done: @escaping @Sendable (String) -> Void) -> Void
     private let others: @Sendable () -> [String: String]
-    private let waiting = Mutex<[@Sendable (HTTPResponse) -> Void]>([])
+    private let waiting = Mutex<[LateAnswer]>([])
 
     /// Maximum of requests that wait for one reading.
     static let waitingMax = 64
@@ -40,13 +40,13 @@ package final class MetricsResource: Sendable {
     }
 
     /// Answers at once, or returns nil and calls `later` once.
-    package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    package func respond(to request: HTTPRequest, later: LateAnswer) -> HTTPResponse? {
         guard request.method == "GET" || request.method == "HEAD" else { return .methodNotAllowed(request, "GET, HEAD") }
         return refusal(of: request) ?? read(later: later)
     }
 
     /// Answers a reader who may have the numbers, or returns nil and calls `later` once.
-    func read(later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func read(later: LateAnswer) -> HTTPResponse? {
         let place = waiting.withLock { waiting -> Int? in
             guard waiting.count < Self.waitingMax else { return nil }
             waiting.append(later)
@@ -58,13 +58,14 @@ package final class MetricsResource: Sendable {
     }
 
     /// As `read`, with the texts of the other nodes. Each follows a line with the node's name: `# node NAME`.
-    func readAll(later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func readAll(later: LateAnswer) -> HTTPResponse? {
         let others = others()
         if others.isEmpty { return read(later: later) }
-        return read { response in
+        let all = later.changed { response in
             let rest = others.sorted { $0.key < $1.key }.map { "# node \($0.key)\n\($0.value)" }.joined()
-            later(HTTPResponse(status: response.status, contentType: Self.contentType, body: response.body + Array(rest.utf8)))
+            return HTTPResponse(status: response.status, contentType: Self.contentType, body: response.body + Array(rest.utf8))
         }
+        return read(later: all)
     }
 
     private func answer(_ text: String) {

@@ -22,7 +22,7 @@ package struct OperatorAPI: Sendable {
 
     /// Answers a request, or returns nil and calls `later` once.
     /// - Parameter path: the components, the first of which is `root`.
-    func respond(to request: HTTPRequest, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func respond(to request: HTTPRequest, _ path: [String], later: LateAnswer) -> HTTPResponse? {
         guard let credential else {
             return .error(
                 403, "the hub has no operator key: write operator: with key and secret into the configuration, and start it again")

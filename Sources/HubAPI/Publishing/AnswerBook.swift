@@ -7,11 +7,9 @@ internal import Synchronization
 ///
 /// One value serves all loops. Requests without a key never come here.
 package final class AnswerBook: Sendable {
-    typealias Answer = @Sendable (HTTPResponse) -> Void
-
     private struct UnderWay {
         let digest: [UInt8]
-        var waiting: [Answer] = []
+        var waiting: [LateAnswer] = []
     }
 
     private enum Admission {
@@ -41,7 +39,7 @@ package final class AnswerBook: Sendable {
     ///   - digest: of the request; a different request under the same key is refused.
     ///   - publish: called at most once, from a task; must finish its claim exactly once.
     func once(
-        _ key: IdempotencyKey, digest: [UInt8], later: @escaping Answer, publish: @escaping @Sendable (AnswerClaim) -> Void
+        _ key: IdempotencyKey, digest: [UInt8], later: LateAnswer, publish: @escaping @Sendable (AnswerClaim) -> Void
     ) {
         switch admit(key, digest, later) {
         case .first: Task { await self.first(key, digest, later, publish) }
@@ -50,7 +48,7 @@ package final class AnswerBook: Sendable {
         }
     }
 
-    private func admit(_ key: IdempotencyKey, _ digest: [UInt8], _ later: @escaping Answer) -> Admission {
+    private func admit(_ key: IdempotencyKey, _ digest: [UInt8], _ later: LateAnswer) -> Admission {
         underWay.withLock { underWay in
             guard let entry = underWay[key] else {
                 guard underWay.count < Self.underWayMax else {
@@ -70,11 +68,11 @@ package final class AnswerBook: Sendable {
     }
 
     private func first(
-        _ key: IdempotencyKey, _ digest: [UInt8], _ later: @escaping Answer, _ publish: @Sendable (AnswerClaim) -> Void
+        _ key: IdempotencyKey, _ digest: [UInt8], _ later: LateAnswer, _ publish: @Sendable (AnswerClaim) -> Void
     ) async {
         do {
             guard let kept = try await recall(key.app, key.text, time.wallMilliseconds - AnswerRecord.lifeMilliseconds) else {
-                return publish(AnswerClaim(key: key, digest: digest, time: time) { self.finish(key, $0, first: later) })
+                return publish(AnswerClaim(key: key, digest: digest, time: time, finish: LateAnswer { self.finish(key, $0, first: later) }))
             }
             let answer = HTTPResponse(status: kept.status, contentType: kept.contentType, body: kept.body)
             let response = kept.requestDigest == digest ? Self.replayed(answer) : Self.otherRequest
@@ -84,7 +82,7 @@ package final class AnswerBook: Sendable {
         }
     }
 
-    private func finish(_ key: IdempotencyKey, _ response: HTTPResponse, first: Answer) {
+    private func finish(_ key: IdempotencyKey, _ response: HTTPResponse, first: LateAnswer) {
         // A second answer would go to those who wait under the key since, for another answer.
         guard let waiting = underWay.withLock({ $0.removeValue(forKey: key)?.waiting }) else {
             preconditionFailure("the claim on a key of app \(key.app) is finished twice")
@@ -119,9 +117,9 @@ struct AnswerClaim: Sendable {
     fileprivate let digest: [UInt8]
     fileprivate let time: any TimeSource
     /// Answers the first request and all that have waited since.
-    let finish: @Sendable (HTTPResponse) -> Void
+    let finish: LateAnswer
 
-    fileprivate init(key: IdempotencyKey, digest: [UInt8], time: any TimeSource, finish: @escaping @Sendable (HTTPResponse) -> Void) {
+    fileprivate init(key: IdempotencyKey, digest: [UInt8], time: any TimeSource, finish: LateAnswer) {
         self.key = key
         self.digest = digest
         self.time = time

@@ -9,7 +9,7 @@ struct DryRun {
 
     /// Decides on the delivery task, by the same rules and in the same order as a publish.
     func respond(
-        to request: PublishRequest, app: App, later: @escaping @Sendable (HTTPResponse) -> Void
+        to request: PublishRequest, app: App, later: LateAnswer
     ) -> HTTPResponse? {
         guard request.deliverAt == nil else {
             return .error(400, "dry_run says what an event would come to now, which says nothing of deliver_at: leave it out")

@@ -18,42 +18,29 @@ struct EventsResource {
     let live: LiveStream?
     let laterPublishes: LaterPublishes
 
-    /// Wishes of a publish's events. They are looked at in place, because a closure would get a copy of each event.
-    private struct Extras {
-        var (dryRun, deliverAt, attributes) = (false, false, false)
-
-        init(of requests: [PublishRequest]) {
-            for index in requests.indices {
-                if requests[index].isDryRun { dryRun = true }
-                if requests[index].deliverAt != nil { deliverAt = true }
-                if !requests[index].attributes.isEmpty { attributes = true }
-            }
-        }
-    }
-
     /// Form of the answer.
     private enum Form {
         case event, batch, deprecated
     }
 
     func publish(
-        _ request: HTTPRequest, app: App, isBatch: Bool, parser: JSONParser, later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, app: App, isBatch: Bool, parser: JSONParser, later: LateAnswer
     ) -> HTTPResponse? {
-        let requests: [PublishRequest]
         do {
-            requests =
-                isBatch
-                ? try PublishRequest.parse(batch: request.body, limits: PublishLimits(app), with: parser)
-                : [try PublishRequest.parse(event: PublishParameters.body(request), limits: PublishLimits(app), with: parser)]
+            if isBatch {
+                let requests = try PublishRequest.parse(batch: request.body, limits: PublishLimits(app), with: parser)
+                return publish(requests.map(\.detached), request, app: app, .batch, later: later)
+            }
+            let event = try PublishRequest.parse(event: PublishParameters.body(request), limits: PublishLimits(app), with: parser)
+            return publish(event, request, app: app, .event, later: later)
         } catch {
             return .error(error.status, error.message)
         }
-        return publish(requests, request, app: app, isBatch ? .batch : .event, later: later)
     }
 
     /// The deprecated route: one channel, named by the path, with the body as its data.
     func publish(
-        _ request: HTTPRequest, app: App, to channel: ChannelName, later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, app: App, to channel: ChannelName, later: LateAnswer
     ) -> HTTPResponse? {
         let event: PublishRequest
         do {
@@ -63,40 +50,47 @@ struct EventsResource {
         } catch {
             return .error(error.status, error.message)
         }
-        return publish([event], request, app: app, .deprecated, later: later)
+        return publish(event, request, app: app, .deprecated, later: later)
+    }
+
+    /// Publishes one event: at once if it asks for nothing else, and has no policy. Every other one is given away, with bytes of its own.
+    private func publish(_ event: PublishRequest, _ request: HTTPRequest, app: App, _ form: Form, later: LateAnswer) -> HTTPResponse? {
+        guard event.isPlain, request.headers["idempotency-key"] == nil, engine.nodes == nil,
+            !event.channels.contains(where: { delivery.isDefined($0) })
+        else { return publish([event.detached], request, app: app, form, later: later) }
+        note(event, app: app)
+        engine.publish(Self.publication(event, app: app, engine: engine))
+        return Self.plain(form)
     }
 
     private func publish(
-        _ requests: [PublishRequest], _ request: HTTPRequest, app: App, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
+        _ requests: [PublishRequest], _ request: HTTPRequest, app: App, _ form: Form, later: LateAnswer
     ) -> HTTPResponse? {
         var key: IdempotencyKey?
         if let text = request.headers["idempotency-key"] ?? requests.first?.idempotencyKey {
             key = IdempotencyKey(text, app: app.id)
             guard key != nil else { return .error(400, IdempotencyKey.rule) }
         }
-        let extras = Extras(of: requests)
-        if extras.dryRun, let request = requests.first(where: { $0.isDryRun }) {
+        if let request = requests.first(where: \.isDryRun) {
             return DryRun(delivery: delivery).respond(to: request, app: app, later: later)
         }
-        if extras.deliverAt {
-            do {
-                if let times = try laterPublishes.deliveryTimes(requests) {
-                    let digest = key.map { _ in IdempotencyKey.digest(of: request) }
-                    laterPublishes.keep(requests, at: times, key, digest: digest, app: app, isBatch: form == .batch, later: later)
-                    return nil
-                }
-            } catch {
-                return error.response
+        do {
+            if let times = try laterPublishes.deliveryTimes(requests) {
+                let digest = key.map { _ in IdempotencyKey.digest(of: request) }
+                laterPublishes.keep(requests, at: times, key, digest: digest, app: app, isBatch: form == .batch, later: later)
+                return nil
             }
+        } catch {
+            return error.response
         }
         if let key {
             publishOnce(requests, key, digest: IdempotencyKey.digest(of: request), app: app, form, later: later)
             return nil
         }
-        if requests.indices.contains(where: { requests[$0].channels.contains { delivery.isDefined($0) } }) {
+        if requests.contains(where: { $0.channels.contains { delivery.isDefined($0) } }) {
             return submit(requests, app: app, form, later: later)
         }
-        if let live, live.isWatched { Self.note(requests, app: app, live) }
+        for event in requests { note(event, app: app) }
         if let nodes = engine.nodes {
             nodes.publish(requests.map { Self.event($0, app: app) }) { [survey] isOnItsWay in
                 guard isOnItsWay else { return later(.interrupted) }
@@ -104,27 +98,26 @@ struct EventsResource {
             }
             return nil
         }
-        for request in requests { engine.publish(Self.publication(request, app: app, engine: engine)) }
-        if !extras.attributes { return Self.plain(form) }
+        for event in requests { engine.publish(Self.publication(event, app: app, engine: engine)) }
+        if requests.allSatisfy(\.attributes.isEmpty) { return Self.plain(form) }
         Self.answer(requests, app: app, survey: survey, form, later: later)
         return nil
     }
 
     /// Answers a publish without a policy, after the counts that it asks for.
     private static func answer(
-        _ requests: [PublishRequest], app: App, survey: ChannelSurvey, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
+        _ requests: [PublishRequest], app: App, survey: ChannelSurvey, _ form: Form, later: LateAnswer
     ) {
         let outcomes = requests.map { _ in PublishOutcome(events: []) }
         count(requests, app: app, survey: survey) { counts in later(response(requests, outcomes, counts: counts, form)) }
     }
 
-    /// Events without a policy go by the loops alone.
-    private static func note(_ requests: [PublishRequest], app: App, _ live: LiveStream) {
-        for request in requests {
-            for channel in request.channels {
-                live.noteWithoutWaiting(app: app.id, .event, channel: channel.text, user: nil) {
-                    .event(name: request.name, id: nil, policy: nil, recipients: nil, sequence: nil)
-                }
+    /// Shows an event without a policy to whoever looks: it goes by the loops alone.
+    private func note(_ event: PublishRequest, app: App) {
+        guard let live, live.isWatched else { return }
+        for channel in event.channels {
+            live.noteWithoutWaiting(app: app.id, .event, channel: channel.text, user: nil) {
+                .event(name: event.name, id: nil, policy: nil, recipients: nil, sequence: nil)
             }
         }
     }
@@ -143,7 +136,7 @@ struct EventsResource {
     }
 
     private func submit(
-        _ requests: [PublishRequest], app: App, _ form: Form, later: @escaping @Sendable (HTTPResponse) -> Void
+        _ requests: [PublishRequest], app: App, _ form: Form, later: LateAnswer
     ) -> HTTPResponse? {
         let survey = survey
         let taken = delivery.submit(
@@ -162,7 +155,7 @@ struct EventsResource {
     /// `submit`, at most once per key. Requested counts are taken first, because the answer is committed with the events.
     private func publishOnce(
         _ requests: [PublishRequest], _ key: IdempotencyKey, digest: [UInt8], app: App, _ form: Form,
-        later: @escaping @Sendable (HTTPResponse) -> Void
+        later: LateAnswer
     ) {
         let (delivery, survey, arrivedAt) = (delivery, survey, engine.arrivedAt)
         answers.once(key, digest: digest, later: later) { claim in
@@ -261,6 +254,11 @@ struct EventsResource {
         }
         return members
     }
+}
+
+extension PublishRequest {
+    /// Whether the event is all that the request asks for.
+    fileprivate var isPlain: Bool { !isDryRun && deliverAt == nil && idempotencyKey == nil && attributes.isEmpty }
 }
 
 extension PublishLimits {

@@ -37,7 +37,7 @@ struct LaterPublishes: Sendable {
     ///   - digest: of the request, if there is a key.
     func keep(
         _ requests: [PublishRequest], at times: [Int64], _ key: IdempotencyKey?, digest: [UInt8]?, app: App, isBatch: Bool,
-        later: @escaping @Sendable (HTTPResponse) -> Void
+        later: LateAnswer
     ) {
         guard let key, let digest else { return keep(requests, at: times, nil, app: app, isBatch: isBatch, later: later) }
         answers.once(key, digest: digest, later: later) { claim in
@@ -47,7 +47,7 @@ struct LaterPublishes: Sendable {
 
     private func keep(
         _ requests: [PublishRequest], at times: [Int64], _ claim: AnswerClaim?, app: App, isBatch: Bool,
-        later: @escaping @Sendable (HTTPResponse) -> Void
+        later: LateAnswer
     ) {
         assert(times.count == requests.count, "\(requests.count) publishes have \(times.count) times")
         let (schedule, time) = (schedule, time)

@@ -7,7 +7,7 @@ struct UsersResource {
     let engine: ChannelEngine
 
     /// Ends the user's signed-in connections. Succeeds even if there are none.
-    func terminate(_ request: HTTPRequest, app: App, user: String, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    func terminate(_ request: HTTPRequest, app: App, user: String, later: LateAnswer) -> HTTPResponse? {
         guard request.method == "POST" else { return .methodNotAllowed(request, "POST") }
         guard user.unicodeScalars.count <= UserLimits().userIDCharactersMax else {
             return .error(400, "a user id has at most \(UserLimits().userIDCharactersMax) characters")

@@ -30,7 +30,7 @@ struct NotificationsResource: Sendable {
         }
         guard let key = IdempotencyKey(text, app: app.id) else { throw APIError(400, IdempotencyKey.rule) }
         return await withCheckedContinuation { done in
-            answers.once(key, digest: IdempotencyKey.digest(of: request), later: { done.resume(returning: $0) }) { claim in
+            answers.once(key, digest: IdempotencyKey.digest(of: request), later: LateAnswer { done.resume(returning: $0) }) { claim in
                 Task {
                     do {
                         claim.finish(

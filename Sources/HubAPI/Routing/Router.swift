@@ -59,7 +59,7 @@ package final class Router {
     }
 
     /// Answers a request, or returns nil and calls `later` once, from any thread.
-    package func respond(to request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    package func respond(to request: HTTPRequest, later: LateAnswer) -> HTTPResponse? {
         if request.path == CompanionResource.path { return CompanionResource.respond(to: request) }
         // Only browsers send an origin.
         guard let origin = request.headers["origin"] else { return route(request, later: later) }
@@ -67,10 +67,10 @@ package final class Router {
         if ConsoleAPI.owns(request.path) { return route(request, later: later) }
         if request.method == "OPTIONS" { return cors.preflight(from: origin) }
         let cors = cors
-        return route(request) { later(cors.allow($0, for: origin)) }.map { cors.allow($0, for: origin) }
+        return route(request, later: later.changed { cors.allow($0, for: origin) }).map { cors.allow($0, for: origin) }
     }
 
-    private func route(_ request: HTTPRequest, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    private func route(_ request: HTTPRequest, later: LateAnswer) -> HTTPResponse? {
         if readiness.isClosing(), request.path != "/health" { return .error(503, Readiness.shuttingDown) }
         if let id = Self.publisher(request.path) { return app(request, id: id, Self.eventsPath, later: later) }
         if request.path.utf8.count <= Self.operatorPathBytesMax {
@@ -128,7 +128,7 @@ package final class Router {
     }
 
     private func app(
-        _ request: HTTPRequest, id: String, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, id: String, _ path: [String], later: LateAnswer
     ) -> HTTPResponse? {
         guard let app = engine.apps.app(id: id) else { return Self.noApp(id) }
         return refusal(of: request, for: app) ?? dispatch(request, app: app, path, later: later)
@@ -137,7 +137,7 @@ package final class Router {
     /// Answers a request that may have what it asks for, or returns nil and calls `later` once.
     /// - Parameter path: the components after `/apps/{app}`.
     func dispatch(
-        _ request: HTTPRequest, app: App, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, app: App, _ path: [String], later: LateAnswer
     ) -> HTTPResponse? {
         // A HEAD is signed as such and answered like a GET; the transport leaves the body out.
         let method = request.method == "HEAD" ? "GET" : request.method
@@ -179,14 +179,14 @@ package final class Router {
     }
 
     /// The Python library's path has no app, so the key names it.
-    private func terminate(_ request: HTTPRequest, user: String, later: @escaping @Sendable (HTTPResponse) -> Void) -> HTTPResponse? {
+    private func terminate(_ request: HTTPRequest, user: String, later: LateAnswer) -> HTTPResponse? {
         guard let key = request.parameter("auth_key") else { return .error(401, "Missing parameter: auth_key") }
         guard let app = engine.apps.app(key: key) else { return .error(401, "Unknown auth_key") }
         return refusal(of: request, for: app) ?? users.terminate(request, app: app, user: user, later: later)
     }
 
     private func channelRoute(
-        _ request: HTTPRequest, _ method: String, app: App, _ path: [String], later: @escaping @Sendable (HTTPResponse) -> Void
+        _ request: HTTPRequest, _ method: String, app: App, _ path: [String], later: LateAnswer
     ) -> HTTPResponse? {
         let resource = path.count == 3 ? path[2] : nil
         guard resource == nil || ["users", "events", "stats"].contains(resource) else {

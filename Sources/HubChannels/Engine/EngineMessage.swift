@@ -6,7 +6,7 @@ package struct Publication: Sendable {
     /// Index of the app.
     package var app: Int
     /// Each channel with its frame.
-    package var frames: [ChannelFrame]
+    package var frames: OneOrMany<ChannelFrame>
     /// The connection to skip (`socket_id` of the request).
     package var excluded: ConnectionID?
     /// The roles that receive the event.
@@ -35,7 +35,7 @@ package struct Publication: Sendable {
 
     /// An event with its frames, which are whole.
     package init(
-        app: Int, frames: [ChannelFrame], excluded: ConnectionID?, audience: RoleSet = .everybody,
+        app: Int, frames: OneOrMany<ChannelFrame>, excluded: ConnectionID?, audience: RoleSet = .everybody,
         attendedUpTo: [UInt64]? = nil, receipt: UInt64? = nil, cacheOrder: UInt64? = nil, arrivedAt: UInt64 = 0, way: Way = .direct
     ) {
         self.app = app

@@ -315,7 +315,7 @@ package final class NodeExchange: Sendable {
 
     private func take(_ event: NodeMessage.Event, at position: StreamID) -> ChannelFact? {
         guard let app = directory.app(id: event.app) else { return nil }
-        let frames: [ChannelFrame] =
+        let frames: OneOrMany<ChannelFrame> =
             if event.isClients, let channel = event.channels.first {
                 [
                     ChannelFrame(

@@ -20,7 +20,7 @@ package enum NodeMessage: Sendable, Equatable {
         package var app: String
         package var name: String
         /// At least one.
-        package var channels: [ChannelName]
+        package var channels: OneOrMany<ChannelName>
         package var data: DataLiteral
         /// The connection to skip, of whatever node.
         package var excluded: SocketID?
@@ -30,7 +30,7 @@ package enum NodeMessage: Sendable, Equatable {
         package var isClients: Bool
 
         package init(
-            app: String, name: String, channels: [ChannelName], data: DataLiteral, excluded: SocketID?, user: String? = nil,
+            app: String, name: String, channels: OneOrMany<ChannelName>, data: DataLiteral, excluded: SocketID?, user: String? = nil,
             isClients: Bool = false
         ) {
             self.app = app
@@ -64,7 +64,7 @@ extension NodeMessage {
             writer.add(event.name)
             writer.add(UInt64(event.channels.count))
             for channel in event.channels { writer.add(channel.text) }
-            writer.add(event.data.bytes)
+            writer.add(Array(event.data.bytes))
             writer.add(UInt64(event.data.contentByteCount))
             writer.add(event.excluded?.description ?? "")
             writer.add(UInt64(event.user == nil ? 0 : 1))
@@ -114,7 +114,7 @@ extension NodeMessage {
 extension NodeMessage.Event {
     fileprivate init?(_ reader: inout FieldReader) {
         guard let app = reader.text(), let name = reader.text(), let count = reader.number(), (1...1000).contains(count) else { return nil }
-        var channels: [ChannelName] = []
+        var channels = OneOrMany<ChannelName>()
         for _ in 0..<count {
             guard let channel = reader.text().flatMap({ ChannelName(allowingServerToUser: $0) }) else { return nil }
             channels.append(channel)
@@ -123,7 +123,7 @@ extension NodeMessage.Event {
             let user = reader.text(), let isClients = reader.number()
         else { return nil }
         self.init(
-            app: app, name: name, channels: channels, data: DataLiteral(token: data, contentByteCount: Int(clamping: contentBytes)),
+            app: app, name: name, channels: channels, data: DataLiteral(token: data[...], contentByteCount: Int(clamping: contentBytes)),
             excluded: SocketID(excluded), user: hasUser == 1 ? user : nil, isClients: isClients == 1)
     }
 }

@@ -39,7 +39,7 @@ extension ChannelEngine {
         let payload = ServerEvent.event(name: name, channel: channelName, data: data, userID: subscription.user)
         publish(
             Publication(
-                app: channel.app, frames: [ChannelFrame(channelName, Frame.text(payload))], excluded: connection.id,
+                app: channel.app, frames: OneOrMany(one: ChannelFrame(channelName, Frame.text(payload))), excluded: connection.id,
                 arrivedAt: arrivedAt, way: .client))
         guard facts.wants(.clientEvent, app: channel.app) else { return }
         facts.note(

@@ -30,6 +30,12 @@ package struct HTTPQuery: Sendable {
     /// Reserves room, so that appending does not reallocate.
     package mutating func reserve(bytes count: Int) { bytes.reserveCapacity(count) }
 
+    /// Removes all parameters, and keeps their room.
+    package mutating func removeAll() {
+        bytes.removeAll(keepingCapacity: true)
+        places.removeAll(keepingCapacity: true)
+    }
+
     /// Appends one decoded parameter.
     package mutating func append(name: some Collection<UInt8>, value: some Collection<UInt8>) {
         if !places.isEmpty { bytes.append(UInt8(ascii: "&")) }
@@ -55,21 +61,22 @@ package struct HTTPQuery: Sendable {
         assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
     }
 
-    /// Takes the first parameters, which are written as they are meant.
+    /// Takes the first parameters, which are written as they are meant. There must be none yet.
     /// - Returns: false: some are empty or have no `=`, and none was taken.
     package mutating func take(_ written: UnsafeRawBufferPointer) -> Bool {
+        assert(bytes.isEmpty && places.isEmpty, "\(places.count) parameters are there already")
         places.reserveCapacity(Self.countUsual)
         var start = 0
         while start <= written.count {
             let end = unsafe Self.place(of: UInt8(ascii: "&"), in: written, from: start, to: written.count) ?? written.count
             guard let equals = unsafe Self.place(of: UInt8(ascii: "="), in: written, from: start, to: end) else {
-                places.removeAll()
+                places.removeAll(keepingCapacity: true)
                 return false
             }
             places.append(Place(start: start, equals: equals, end: end))
             start = end + 1
         }
-        bytes = unsafe Array(written)
+        unsafe bytes.append(contentsOf: written)
         assert(isConsistent, "\(places.count) parameters do not end with byte \(bytes.count)")
         return true
     }

@@ -366,7 +366,8 @@ extension DeliveryTask {
                 let channels = request.channels.filter { known["\(id.text) \($0.text)"] == nil }
                 if channels.isEmpty { continue }
                 requests.append(
-                    PublishRequest(name: request.name, channels: channels, data: request.data, excludedSocketID: request.excludedSocketID))
+                    PublishRequest(
+                        name: request.name, channels: OneOrMany(channels), data: request.data, excludedSocketID: request.excludedSocketID))
                 ids.append(id)
             }
             guard requests.isEmpty else {

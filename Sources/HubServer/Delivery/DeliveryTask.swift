@@ -340,7 +340,7 @@ final class DeliveryTask {
         // An event for some roles must not meet the next subscriber.
         let isCached = channel.kind.isCache && release.roles == .everybody
         let publication = Publication(
-            app: command.app.index, frames: [ChannelFrame(channel, Frame.text(frame))], excluded: release.excluded,
+            app: command.app.index, frames: OneOrMany(one: ChannelFrame(channel, Frame.text(frame))), excluded: release.excluded,
             audience: release.roles, attendedUpTo: release.attendedUpTo, receipt: release.receipt,
             cacheOrder: isCached ? service.apps.nextOrder() : nil, arrivedAt: command.arrivedAt, way: .stored)
         for loop in 0..<service.ports.count { service.ports.post(.publish(publication), to: loop) }

@@ -422,7 +422,7 @@ final class NodeDelivery: NodeDeliveryPort {
         // An event for some roles must not meet the next subscriber.
         let isCached = !isWritten && channel.kind.isCache && event.roles == nil
         let publication = Publication(
-            app: app.index, frames: [ChannelFrame(channel, frame)], excluded: event.excluded.flatMap(process.connection(of:)),
+            app: app.index, frames: OneOrMany(one: ChannelFrame(channel, frame)), excluded: event.excluded.flatMap(process.connection(of:)),
             audience: roles, attendedUpTo: tickets, receipt: event.receipt, cacheOrder: isCached ? apps.nextOrder() : nil, way: .stored)
         for loop in 0..<ports.count { ports.post(.publish(publication), to: loop) }
     }

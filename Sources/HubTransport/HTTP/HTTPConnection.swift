@@ -44,6 +44,8 @@ final class HTTPConnections {
     @exclusivity(unchecked) private var entries: [HTTPConnection?] = []
     private var free: [Int] = []
     private var nextSerial: UInt64 = 1
+    /// An exchange that has ended, for the next request.
+    private var spare: HTTPExchange?
 
     func insert(_ connection: HTTPConnection) -> Int {
         if let index = free.popLast() {
@@ -59,6 +61,16 @@ final class HTTPConnections {
         defer { nextSerial += 1 }
         return nextSerial
     }
+
+    /// An exchange for a request. Callers of one that has ended may look at it until then.
+    func takeExchange() -> HTTPExchange {
+        let taken = spare ?? HTTPExchange()
+        spare = nil
+        return taken
+    }
+
+    /// Keeps an exchange that has ended.
+    func giveBack(_ exchange: HTTPExchange) { spare = exchange }
 
     /// All requests with a lower number are answered.
     var answeredUpTo: UInt64 {

@@ -2,6 +2,8 @@ internal import HubCore
 internal import HubWire
 
 /// One HTTP request and its answer: the head is read, and the body grows under its bound. Confined to the loop's thread.
+///
+/// An exchange that has ended serves another request, so that requests take no memory from the heap.
 final class HTTPExchange {
     /// The result of one piece of body.
     enum Progress: Equatable {
@@ -10,19 +12,19 @@ final class HTTPExchange {
         case refused(status: Int, sentence: String)
     }
 
-    let serial: UInt64
+    private(set) var serial: UInt64 = 0
     /// The answer has no body.
-    let isHead: Bool
+    private(set) var isHead = false
     /// Addresses that proxies have named; nil: none.
-    let forwardedFor: String?
-    /// Its request is empty once the delegate has it.
-    private var head: RequestHead
+    private(set) var forwardedFor: String?
+    /// The request without its body; empty once the delegate has it.
+    private(set) var request = HTTPExchange.noRequest
     /// The body's bytes so far.
     private var body: [UInt8] = []
-    let framing: BodyFraming
+    private(set) var framing = BodyFraming.none
     /// The connection's state after the answer.
-    var persistence: HTTPResponseBytes.Persistence
-    private let bodyBytesMax: Int
+    private(set) var persistence = HTTPResponseBytes.Persistence.goesOn
+    private var bodyBytesMax = 0
     private var chunks = ChunkedBody()
     /// The request went to the delegate.
     var isDispatched = false
@@ -35,9 +37,13 @@ final class HTTPExchange {
     /// The answer while it is not fully sent.
     var pending: PendingAnswer?
     /// The tick of the loop's clock by which the body must be complete.
-    let deadline: UInt32
+    private(set) var deadline: UInt32 = 0
 
-    init(serial: UInt64, _ head: consuming RequestHead, bodyBytesMax: Int, deadline: UInt32) {
+    private static let noRequest = HTTPRequest(method: "", path: "", query: HTTPQuery())
+
+    /// Begins a request.
+    /// - Parameter body: empty, with room perhaps.
+    func begin(serial: UInt64, _ head: consuming RequestHead, body: consuming [UInt8], bodyBytesMax: Int, deadline: UInt32) {
         if case .length(let length) = head.framing {
             assert(length > 0 && length <= bodyBytesMax, "a body of \(length) bytes was let in, of \(bodyBytesMax)")
         }
@@ -48,19 +54,29 @@ final class HTTPExchange {
         persistence = !head.isPersistent ? .ends : head.isOld ? .goesOnAsSaid : .goesOn
         isHead = head.request.method == "HEAD"
         forwardedFor = head.request.headers.isEmpty ? nil : head.request.headers[Loop.forwardedFor]
-        self.head = head
+        swap(&request, &head.request)
+        self.body = body
+        chunks = ChunkedBody()
+        (isDispatched, isAnswered, isJudged) = (false, false, false)
+        assert(charge == nil && pending == nil, "request \(serial) begins in an exchange that has not ended")
     }
 
-    /// The request without its body.
-    var request: HTTPRequest { head.request }
+    /// Gives back what the request has. Its caller may still look at the rest.
+    func end() {
+        charge = nil
+        pending = nil
+        body = []
+        request = Self.noRequest
+        forwardedFor = nil
+    }
 
     /// Bytes of the body so far.
     var bodyBytes: Int { body.count }
 
     /// Hands the request out, for the delegate.
     func takeRequest() -> HTTPRequest {
-        var taken = HTTPRequest(method: "", path: "", query: HTTPQuery())
-        swap(&taken, &head.request)
+        var taken = Self.noRequest
+        swap(&taken, &request)
         taken.body = takeBody()
         return taken
     }
@@ -83,14 +99,9 @@ final class HTTPExchange {
             assert(body.count < length, "request \(serial) has \(body.count) of \(length) bytes and is incomplete")
             let count = min(length - body.count, bytes.count)
             let piece = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<count])
-            // Nearly every body arrives whole.
-            if body.isEmpty {
-                body = unsafe Array(piece)
-            } else {
-                var whole = takeBody()
-                unsafe whole.append(contentsOf: piece)
-                body = whole
-            }
+            var whole = takeBody()
+            unsafe whole.append(contentsOf: piece)
+            body = whole
             unsafe bytes = unsafe UnsafeRawBufferPointer(rebasing: bytes[count...])
             return body.count == length ? .complete : .incomplete
         case .chunked:

@@ -115,7 +115,9 @@ extension Loop {
         }
         assert(connection.exchange == nil, "HTTP connection \(index) serves two requests at once")
         let (isJudged, waits) = (Self.isAskedAtOnce(head), head.expectsContinue && !hasBody)
-        let exchange = HTTPExchange(serial: http.takeSerial(), head, bodyBytesMax: limit, deadline: bodyDeadline)
+        let exchange = http.takeExchange()
+        let body = head.framing == .none ? [] : unsafe heads.room.takeBody()
+        exchange.begin(serial: http.takeSerial(), head, body: body, bodyBytesMax: limit, deadline: bodyDeadline)
         exchange.isJudged = isJudged
         connection.exchange = exchange
         if exchange.framing == .none { return dispatch(index, connection, exchange) }
@@ -138,8 +140,11 @@ extension Loop {
         exchange.charge = nil
         guard let delegate else { return false }
         let reply = HTTPReply(loop: self.index, exchange: index, serial: exchange.serial)
+        var request = exchange.takeRequest()
+        let response = delegate.request(request, reply: reply)
+        unsafe heads.room.takeBack(&request)
         // The delegate may have answered within the call.
-        guard let response = delegate.request(exchange.takeRequest(), reply: reply), !exchange.isAnswered else { return true }
+        guard let response, !exchange.isAnswered else { return true }
         return answer(index, connection, exchange, response)
     }
 
@@ -215,6 +220,8 @@ extension Loop {
         queuedMemory.bytes -= exchange.pending?.bytes.count ?? 0
         unsafe uncountForwarded(connection.socket, exchange)
         connection.exchange = nil
+        exchange.end()
+        http.giveBack(exchange)
     }
 }
 

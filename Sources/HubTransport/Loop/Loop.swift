@@ -32,8 +32,8 @@ internal import HubWire
     let queuedMemory = QueuedMemory()
     var assemblies = Assemblies()
     let http = HTTPConnections()
-    // Guard: the loop's thread. Unchecked: reading a head calls nobody back.
-    /// Header fields that came lately on any connection.
+    // Guard: the loop's thread. Unchecked: neither reading a head nor its memory calls anybody back.
+    /// Header fields that came lately on any connection, and memory of requests that are answered.
     @exclusivity(unchecked) var heads = HeadMemory()
     /// Indices of HTTP connections whose next request has arrived already.
     var resuming: [Int] = []

@@ -14,14 +14,6 @@ package struct UpgradeRequest {
     let forwardedFor: String?
 }
 
-/// Names one HTTP exchange that is answered later. Valid on any thread; answering an ended exchange does nothing.
-package struct HTTPReply: Sendable, Hashable {
-    /// Index of the loop that answers.
-    package let loop: Int
-    let exchange: Int
-    let serial: UInt64
-}
-
 /// The end of a WebSocket connection.
 package enum ConnectionEnd: Sendable, Equatable {
     /// The peer sent a close frame; 1005: without a code.

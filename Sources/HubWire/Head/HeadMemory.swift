@@ -20,6 +20,8 @@ package struct HeadMemory {
     static let blocksMax = 4
     static let blockBytesMax = 1_024
 
+    /// Memory for the rest of a request.
+    package var room = RequestRoom()
     private var blocks: [Block] = []
     private var oldest = 0
 

@@ -25,7 +25,7 @@ internal import HubCore
         let end = unsafe bytes.count - 2
         while position < end { try readField() }
         assert(position == end, "the fields in front of byte \(end) end at \(position)")
-        let place = try unsafe RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[target]))
+        let place = try unsafe RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[target]), &memory.room)
         let head = try fields.head(method: method, target: place, isOld: isOld)
         if !isOld, let meaning = fields.meaning(in: head) {
             unsafe memory.keep(UnsafeRawBufferPointer(rebasing: bytes[lineBytes...]), meaning)
@@ -36,10 +36,10 @@ internal import HubCore
     /// Reads a head whose fields are known.
     /// - Parameter lineBytes: length of the first line.
     /// - Returns: nil: the fields mean something else behind this line.
-    consuming func read(_ meaning: HeadMemory.Meaning, lineBytes: Int) throws(HeadRefusal) -> RequestHead? {
+    consuming func read(_ meaning: HeadMemory.Meaning, lineBytes: Int, _ room: inout RequestRoom) throws(HeadRefusal) -> RequestHead? {
         let (method, target, isOld) = try readRequestLine()
         guard position == lineBytes, !isOld else { return nil }
-        let place = try unsafe RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[target]))
+        let place = try unsafe RequestTarget(UnsafeRawBufferPointer(rebasing: bytes[target]), &room)
         guard !HeadFields.consolePath.begins(place.path) else { return nil }
         return RequestHead(
             request: HTTPRequest(method: method, path: place.path, query: place.query),

@@ -47,7 +47,7 @@ package struct RequestHead: Sendable {
                     ? HeadRefusal(400, "this port speaks HTTP without TLS: use http:// or ws://")
                     : HeadRefusal(400, "a request begins with its method"))
         }
-        if scanned == 0, let known = unsafe readKnown(bytes, memory) { return known }
+        if scanned == 0, let known = unsafe readKnown(bytes, &memory) { return known }
         // Empty lines before a request are skipped (RFC 9112, 2.2).
         let begin = unsafe bytes.firstIndex { $0 != carriageReturn && $0 != lineFeedByte } ?? bytes.count
         let hasEmptyLines = (0..<begin).allSatisfy { unsafe bytes[$0] == ($0 % 2 == 0 ? carriageReturn : lineFeedByte) }
@@ -76,12 +76,12 @@ package struct RequestHead: Sendable {
     }
 
     /// Reads a head whose fields are known. Nil: they are not, or something about the head needs all of its lines.
-    private static func readKnown(_ bytes: UnsafeRawBufferPointer, _ memory: HeadMemory) -> Progress? {
+    private static func readKnown(_ bytes: UnsafeRawBufferPointer, _ memory: inout HeadMemory) -> Progress? {
         guard let lineFeed = unsafe bytes.place(of: lineFeedByte), let (meaning, count) = unsafe memory.recall(bytes, at: lineFeed + 1),
             lineFeed + count < bytesMax
         else { return nil }
         let whole = unsafe UnsafeRawBufferPointer(rebasing: bytes[..<(lineFeed + 1 + count)])
-        guard let head = try? unsafe HeadParser(whole).read(meaning, lineBytes: lineFeed + 1) else { return nil }
+        guard let head = try? unsafe HeadParser(whole).read(meaning, lineBytes: lineFeed + 1, &memory.room) else { return nil }
         return .complete(head, bytes: whole.count)
     }
 

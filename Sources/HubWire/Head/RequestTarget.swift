@@ -13,6 +13,12 @@ package struct RequestTarget: Sendable {
 
     /// Decodes a target as written in the request line; throws a refusal with 400.
     package init(_ target: UnsafeRawBufferPointer) throws(HeadRefusal) {
+        var room = RequestRoom()
+        try unsafe self.init(target, &room)
+    }
+
+    /// As above, in memory of earlier requests.
+    init(_ target: UnsafeRawBufferPointer, _ room: inout RequestRoom) throws(HeadRefusal) {
         let start = unsafe Self.pathStart(target)
         guard let start else {
             guard unsafe target.count == 1 && target[0] == UInt8(ascii: "*") else {
@@ -22,8 +28,11 @@ package struct RequestTarget: Sendable {
             return
         }
         let queryStart = unsafe target.place(of: UInt8(ascii: "?"), from: start) ?? target.count
-        path = try unsafe Self.decodePath(UnsafeRawBufferPointer(rebasing: target[start..<queryStart]))
-        if queryStart + 1 < target.count { try unsafe readQuery(UnsafeRawBufferPointer(rebasing: target[(queryStart + 1)...])) }
+        let path = unsafe UnsafeRawBufferPointer(rebasing: target[start..<queryStart])
+        self.path = try unsafe Self.isDecoded(path) ? room.text(of: path) : Self.decodePath(path)
+        guard queryStart + 1 < target.count else { return }
+        query = room.takeQuery()
+        try unsafe readQuery(UnsafeRawBufferPointer(rebasing: target[(queryStart + 1)...]))
     }
 
     /// The path's start, after scheme and authority of an absolute URL; nil without a path.
@@ -38,7 +47,6 @@ package struct RequestTarget: Sendable {
     }
 
     private static func decodePath(_ raw: UnsafeRawBufferPointer) throws(HeadRefusal) -> String {
-        if unsafe isDecoded(raw) { return unsafe String(decoding: raw, as: UTF8.self) }
         var failure: HeadRefusal?
         let path = unsafe withUnsafeTemporaryAllocation(of: UInt8.self, capacity: raw.count + 1) { bytes in
             var (index, count) = (0, 0)

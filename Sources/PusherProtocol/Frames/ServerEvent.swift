@@ -1,4 +1,4 @@
-import HubCore
+package import HubCore
 
 /// The frames that the server sends, as JSON text in UTF-8.
 ///
@@ -161,11 +161,11 @@ package enum ServerEvent {
     ///
     /// The frames differ only in the channel; the rest is copied from the first frame.
     package static func eventFrames(
-        name: String, channels: [ChannelName], data: DataLiteral
-    ) -> [ChannelFrame] {
+        name: String, channels: OneOrMany<ChannelName>, data: DataLiteral
+    ) -> OneOrMany<ChannelFrame> {
         guard let first = channels.first else { return [] }
         let model = eventFrame(name: name, channel: first, data: data)
-        if channels.count == 1 { return [ChannelFrame(first, model)] }
+        if channels.count == 1 { return OneOrMany(one: ChannelFrame(first, model)) }
         return unsafe model.withUnsafeBytes { frame in
             let model = unsafe Frame.payload(of: frame)
             let tail = unsafe UnsafeRawBufferPointer(rebasing: model.suffix(data.bytes.count + eventTailBytes))
@@ -174,7 +174,7 @@ package enum ServerEvent {
             assert(
                 frames.last.map { $0.frame == Frame.text(event(name: name, channel: $0.channel, data: data)) } ?? false,
                 "the frame of \(first) does not fit \(channels.count) channels")
-            return frames
+            return OneOrMany(frames)
         }
     }
 
@@ -187,7 +187,7 @@ package enum ServerEvent {
             frame.write(literal: #"","channel":""#)
             frame.write(text: channel.text)
             frame.write(literal: #"","data":"#)
-            frame.write(data.bytes)
+            unsafe data.bytes.withUnsafeBytes { unsafe frame.write($0) }
             frame.write(literal: "}")
         }
         assert(frame == Frame.text(event(name: name, channel: channel, data: data)), "the frame of \(name) is not the event's")
@@ -204,7 +204,8 @@ package enum ServerEvent {
     /// As `event`, appended to a buffer that the caller reuses. Grows it at most once.
     /// - Parameter dataLiteral: one JSON string token with its quotes.
     package static func appendEvent(
-        name: String, channel: ChannelName, dataLiteral: [UInt8], userID: String? = nil, eventID: String? = nil, to output: inout [UInt8]
+        name: String, channel: ChannelName, dataLiteral: some BidirectionalCollection<UInt8>, userID: String? = nil,
+        eventID: String? = nil, to output: inout [UInt8]
     ) {
         assert(
             dataLiteral.count >= 2 && dataLiteral.first == UInt8(ascii: "\"") && dataLiteral.last == UInt8(ascii: "\""),

@@ -1,4 +1,4 @@
-import HubCore
+package import HubCore
 package import HubJSON
 
 /// Limits of one publish; every app may set its own.
@@ -46,7 +46,7 @@ package struct PublishRequest: Hashable, Sendable {
     /// At most `EventName.charactersMax` characters, none of the protocol's own names.
     package let name: String
     /// In the order given, each once, at least one.
-    package let channels: [ChannelName]
+    package let channels: OneOrMany<ChannelName>
     /// Passed on as sent.
     package let data: DataLiteral
     /// The connection that must not get the event.
@@ -62,7 +62,7 @@ package struct PublishRequest: Hashable, Sendable {
 
     /// Checked values; `parse` does the checks.
     package init(
-        name: String, channels: [ChannelName], data: DataLiteral, excludedSocketID: SocketID? = nil,
+        name: String, channels: OneOrMany<ChannelName>, data: DataLiteral, excludedSocketID: SocketID? = nil,
         attributes: ChannelAttributes = [], idempotencyKey: String? = nil, deliverAt: Int64? = nil, isDryRun: Bool = false
     ) {
         assert(!name.isEmpty && !EventName.isReserved(name), "the name \(name) was not checked")
@@ -77,6 +77,13 @@ package struct PublishRequest: Hashable, Sendable {
         self.isDryRun = isDryRun
     }
 
+    /// The same publish without any part of the request's body, for whoever keeps it.
+    package var detached: PublishRequest {
+        PublishRequest(
+            name: name, channels: channels, data: data.detached, excludedSocketID: excludedSocketID, attributes: attributes,
+            idempotencyKey: idempotencyKey, deliverAt: deliverAt, isDryRun: isDryRun)
+    }
+
     /// One event of the deprecated route: the name and the socket id are parameters, the whole body is the data.
     package static func parse(
         name: String?, socketID: String?, data: [UInt8], channel: ChannelName, limits: PublishLimits
@@ -86,11 +93,12 @@ package struct PublishRequest: Hashable, Sendable {
             throw bad("the body is not valid UTF-8: send the event's data as text")
         }
         return PublishRequest(
-            name: try eventName(name, at: ""), channels: [channel], data: DataLiteral(content: content),
+            name: try eventName(name, at: ""), channels: OneOrMany(one: channel), data: DataLiteral(content: content),
             excludedSocketID: try socketID.flatMap { text throws(PublishError) in try Self.socketID(text, at: "") })
     }
 
     /// Parses the body of `POST /apps/{id}/events`. Unknown members are ignored, as several SDKs pass their own through.
+    /// The result's data is a part of the body; see `detached`.
     /// - Parameter parser: of the calling thread, large enough for `limits.eventBodyBytesMax`; it holds another document
     ///   afterwards.
     package static func parse(
@@ -99,16 +107,16 @@ package struct PublishRequest: Hashable, Sendable {
         -> PublishRequest
     {
         let members = EventMembers(try document(body, parser))
-        let channels: [ChannelName]
+        let channels: OneOrMany<ChannelName>
         if let list = members.channels?.element, !list.isNull {
             channels = try PublishRequest.channels(list, limits: limits)
         } else {
-            channels = [
-                try channel(members, at: "", missing: "channels is missing: give an array of 1 to \(limits.channelsMax) channel names")
-            ]
+            channels = OneOrMany(
+                one: try channel(members, at: "", missing: "channels is missing: give an array of 1 to \(limits.channelsMax) channel names")
+            )
         }
         return try event(
-            members, channels: channels, at: "", limits: limits, idempotencyKey: try idempotencyKey(members),
+            members, channels: channels, body: body, at: "", limits: limits, idempotencyKey: try idempotencyKey(members),
             isDryRun: try isDryRun(members, at: ""))
     }
 
@@ -133,7 +141,7 @@ package struct PublishRequest: Hashable, Sendable {
             let members = EventMembers(item)
             let channel = try channel(members, at: place, missing: "\(place)channel is missing: give one channel name")
             guard try !isDryRun(members, at: place) else { throw bad("\(place)dry_run is for one event: send it to /events") }
-            requests.append(try event(members, channels: [channel], at: place, limits: limits))
+            requests.append(try event(members, channels: OneOrMany(one: channel), body: body, at: place, limits: limits))
         }
         return requests
     }
@@ -153,10 +161,12 @@ package struct PublishRequest: Hashable, Sendable {
         return parser.source(of: root)
     }
 
-    /// - Parameter place: the object's path, written before member names in messages.
+    /// - Parameters:
+    ///   - body: the text that was parsed.
+    ///   - place: the object's path, written before member names in messages.
     private static func event(
-        _ members: EventMembers, channels: [ChannelName], at place: String, limits: PublishLimits, idempotencyKey: String? = nil,
-        isDryRun: Bool = false
+        _ members: EventMembers, channels: OneOrMany<ChannelName>, body: [UInt8], at place: String, limits: PublishLimits,
+        idempotencyKey: String? = nil, isDryRun: Bool = false
     ) throws(PublishError) -> PublishRequest {
         let name = try eventName(members.name?.element.string, at: place)
         guard let data = members.data else {
@@ -164,7 +174,7 @@ package struct PublishRequest: Hashable, Sendable {
         }
         // A string's size is known without copying it.
         try checkSize(data.element.stringCount ?? 0, at: place, limits: limits)
-        let literal = DataLiteral(data)
+        let literal = DataLiteral(data, in: body)
         try checkSize(literal.contentByteCount, at: place, limits: limits)
         return PublishRequest(
             name: name, channels: channels, data: literal, excludedSocketID: try socketID(members, at: place),
@@ -194,7 +204,7 @@ package struct PublishRequest: Hashable, Sendable {
         return name
     }
 
-    private static func channels(_ list: JSONElement, limits: PublishLimits) throws(PublishError) -> [ChannelName] {
+    private static func channels(_ list: JSONElement, limits: PublishLimits) throws(PublishError) -> OneOrMany<ChannelName> {
         guard list.kind == .array else { throw bad("channels must be an array of strings; use channel for a single name") }
         var distinct = DistinctNames(countMax: limits.channelsMax)
         var count = 0

@@ -24,12 +24,12 @@ struct MetricsResourceTests {
         let readings = Readings()
         let resource = MetricsResource(access: .everybody, read: readings.read)
         let answers = (0..<4).map { _ in PendingAnswer() }
-        for answer in answers[..<3] { #expect(resource.respond(to: request()) { answer.answer($0) } == nil) }
+        for answer in answers[..<3] { #expect(resource.respond(to: request(), later: LateAnswer { answer.answer($0) }) == nil) }
         #expect(readings.count == 1)
         readings.end(0, "first")
         #expect(answers[..<3].allSatisfy { $0.response?.text == "first" && $0.response?.status == 200 })
         #expect(answers[0].response?.contentType == "text/plain; version=0.0.4; charset=utf-8")
-        #expect(resource.respond(to: request("HEAD")) { answers[3].answer($0) } == nil)
+        #expect(resource.respond(to: request("HEAD"), later: LateAnswer { answers[3].answer($0) }) == nil)
         #expect(readings.count == 2 && answers[3].response == nil)
         readings.end(1, "second")
         #expect(answers[3].response?.text == "second")
@@ -39,31 +39,34 @@ struct MetricsResourceTests {
     func bounded() {
         let readings = Readings()
         let resource = MetricsResource(access: .everybody, read: readings.read)
-        for _ in 0..<MetricsResource.waitingMax { #expect(resource.respond(to: request()) { _ in } == nil) }
-        #expect(resource.respond(to: request()) { _ in }?.status == 503)
+        for _ in 0..<MetricsResource.waitingMax { #expect(resource.respond(to: request(), later: LateAnswer { _ in }) == nil) }
+        #expect(resource.respond(to: request(), later: LateAnswer { _ in })?.status == 503)
         readings.end(0, "")
-        #expect(resource.respond(to: request()) { _ in } == nil)
+        #expect(resource.respond(to: request(), later: LateAnswer { _ in }) == nil)
     }
 
     @Test("who may read them is asked before anything is read")
     func access() throws {
         let readings = Readings()
-        let closed = try #require(MetricsResource(access: .nobody, read: readings.read).respond(to: request()) { _ in })
+        let closed = try #require(MetricsResource(access: .nobody, read: readings.read).respond(to: request(), later: LateAnswer { _ in }))
         #expect(closed.status == 403 && closed.error.contains("metrics.token"))
         let guarded = MetricsResource(access: .token("0123456789abcdef"), read: readings.read)
         for wrong in [nil, "Bearer", "Bearer 0123456789abcde", "Bearer 0123456789abcdeF", "Basic 0123456789abcdef", "0123456789abcdef"] {
-            let answer = try #require(guarded.respond(to: request(authorization: wrong)) { _ in }, "\(wrong ?? "nothing")")
+            let answer = try #require(
+                guarded.respond(to: request(authorization: wrong), later: LateAnswer { _ in }), "\(wrong ?? "nothing")")
             #expect(answer.status == 401 && answer[header: "WWW-Authenticate"] == "Bearer" && !answer.text.contains("0123"))
         }
         #expect(readings.count == 0)
-        #expect(guarded.respond(to: request(authorization: "bearer  0123456789abcdef")) { _ in } == nil && readings.count == 1)
+        #expect(
+            guarded.respond(to: request(authorization: "bearer  0123456789abcdef"), later: LateAnswer { _ in }) == nil
+                && readings.count == 1)
     }
 
     @Test("it is read, not written")
     func methods() throws {
         let resource = MetricsResource(access: .everybody) { _ in }
         for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
-            let answer = try #require(resource.respond(to: request(method)) { _ in })
+            let answer = try #require(resource.respond(to: request(method), later: LateAnswer { _ in }))
             #expect(answer.status == 405 && answer[header: "Allow"] == "GET, HEAD")
         }
     }

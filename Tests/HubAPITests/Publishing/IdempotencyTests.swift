@@ -172,10 +172,10 @@ struct IdempotencyTests {
         let book = AnswerBook(time: ManualClock()) { _, _, _ in nil }
         for index in 0..<AnswerBook.underWayMax {
             let key = try #require(IdempotencyKey("k\(index)", app: "1"))
-            book.once(key, digest: [], later: { Issue.record("\($0)") }) { _ in }
+            book.once(key, digest: [], later: LateAnswer { Issue.record("\($0)") }) { _ in }
         }
         let pending = PendingAnswer()
-        book.once(try #require(IdempotencyKey("one more", app: "1")), digest: [], later: { pending.answer($0) }) { _ in }
+        book.once(try #require(IdempotencyKey("one more", app: "1")), digest: [], later: LateAnswer { pending.answer($0) }) { _ in }
         #expect(pending.response?.status == 503)
     }
 

@@ -119,7 +119,7 @@ final class EngineRig {
         for entry in frames where entry.channel.kind.isCache { cached[entry.channel.text] = (data, clock.monotonicNanoseconds) }
         engines[loop].publish(
             Publication(
-                app: 0, frames: frames, excluded: excluded, audience: audience, attendedUpTo: attendedUpTo,
+                app: 0, frames: OneOrMany(frames), excluded: excluded, audience: audience, attendedUpTo: attendedUpTo,
                 receipt: published % 2 == 0 ? UInt64(published) : nil, cacheOrder: directory.nextOrder()))
     }
 

@@ -95,12 +95,14 @@ enum PublishTarget {
                     return "the frame has another event or channel"
                 }
                 guard root.find("data")?.stringCount == request.data.contentByteCount else { return "the frame's data has another size" }
-                guard parser.rawString(ofMember: "data", of: root) == request.data.bytes else { return "the frame's data has other bytes" }
+                guard parser.rawString(ofMember: "data", of: root) == Array(request.data.bytes) else {
+                    return "the frame's data has other bytes"
+                }
             } catch {
                 return "the frame is no JSON: \(error)"
             }
         }
-        return isCarried(request.data.bytes, body, parser) ? nil : "the data string is not in the body as it was sent"
+        return isCarried(Array(request.data.bytes), body, parser) ? nil : "the data string is not in the body as it was sent"
     }
 
     /// Whether the body contains the literal. Otherwise the literal must be the text of a JSON value other than a string.

@@ -83,7 +83,7 @@ enum FrameTarget {
             guard root.find("user_id")?.string == "u\"\\é", root.find("data")?.stringCount == data.contentByteCount else {
                 return "passed on it has another user_id or size"
             }
-            return parser.rawString(ofMember: "data", of: root) == data.bytes ? nil : "passed on its data has other bytes"
+            return parser.rawString(ofMember: "data", of: root) == Array(data.bytes) ? nil : "passed on its data has other bytes"
         } catch {
             return "passed on it is no JSON: \(error)"
         }

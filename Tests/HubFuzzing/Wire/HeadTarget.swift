@@ -73,7 +73,8 @@ enum HeadTarget {
         var memory = HeadMemory()
         let fields = input[(end + 1)...]
         for head in [Array("POST /x?a=b HTTP/1.1\r\n".utf8) + fields, Array("GET /console HTTP/1.1\r\n".utf8) + fields, input] {
-            _ = head.withUnsafeBytes { RequestHead.read($0, scanned: 0, memory: &memory) }
+            let progress = head.withUnsafeBytes { RequestHead.read($0, scanned: 0, memory: &memory) }
+            if case .complete(var head, _) = progress { memory.room.takeBack(&head.request) }
         }
         let again = input.withUnsafeBytes { RequestHead.read($0, scanned: 0, memory: &memory) }
         switch (alone, again) {

@@ -14,7 +14,8 @@ struct ForwardedPublishesTests {
     private let app = App(index: 0, id: "1", secrets: ["k": "s"])
 
     private func request(_ channels: [String]) throws -> PublishRequest {
-        PublishRequest(name: "asked", channels: try channels.map { try #require(ChannelName($0)) }, data: DataLiteral(content: "{}"))
+        let channels = try channels.map { try #require(ChannelName($0)) }
+        return PublishRequest(name: "asked", channels: OneOrMany(channels), data: DataLiteral(content: "{}"))
     }
 
     @Test("an answer comes when the owners of all channels have answered, and once")

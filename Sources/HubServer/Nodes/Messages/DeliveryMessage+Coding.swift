@@ -351,7 +351,7 @@ extension PackedWriter {
     }
 
     mutating func add(_ data: DataLiteral) {
-        add(data.bytes)
+        add(Array(data.bytes))
         add(data.contentByteCount)
     }
 }
@@ -373,7 +373,7 @@ extension PackedReader {
 
     mutating func data() throws(Malformed) -> DataLiteral {
         let bytes = try field()
-        return DataLiteral(token: bytes, contentByteCount: try count())
+        return DataLiteral(token: bytes[...], contentByteCount: try count())
     }
 
     mutating func texts() throws(Malformed) -> [String] {

@@ -149,7 +149,7 @@ final class ForwardedPublishes: Sendable {
             let channels = request.channels.indices.filter { waiting.left.contains(Place(request: index, channel: $0)) }
             if channels.isEmpty { continue }
             let part = PublishRequest(
-                name: request.name, channels: channels.map { request.channels[$0] }, data: request.data,
+                name: request.name, channels: OneOrMany(channels.map { request.channels[$0] }), data: request.data,
                 excludedSocketID: request.excludedSocketID)
             publishes.append(
                 ScheduledPublish(

@@ -1,4 +1,5 @@
 internal import HubAPI
+internal import HubCore
 internal import HubDelivery
 internal import PusherProtocol
 
@@ -22,7 +23,9 @@ struct ForwardedShare {
             }
             let channels = mine.compactMap { ChannelName(request.channels[$0]) }
             guard !channels.isEmpty, channels.count == mine.count else { continue }
-            requests.append(PublishRequest(name: request.name, channels: channels, data: request.data, excludedSocketID: request.excluded))
+            requests.append(
+                PublishRequest(
+                    name: request.name, channels: OneOrMany(channels), data: request.data, excludedSocketID: request.excluded))
             ids.append(request.id)
             places.append(mine.map { (request: index, channel: $0) })
         }
