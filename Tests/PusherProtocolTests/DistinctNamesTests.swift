@@ -10,7 +10,7 @@ struct DistinctNamesTests {
         for name in names { distinct.append(name) }
         var expected: [ChannelName] = []
         for name in names where !expected.contains(name) { expected.append(name) }
-        #expect(Array(distinct.names) == expected)
+        #expect(distinct.names == expected)
     }
 
     @Test("ids of users that differ in a byte are two channels, also where Swift calls them equal")
@@ -18,6 +18,6 @@ struct DistinctNamesTests {
         let names = try ["\u{E9}", "e\u{301}", "\u{E9}"].map { try #require(ChannelName(serverToUser: $0)) }
         var distinct = DistinctNames(countMax: 3)
         for name in names { distinct.append(name) }
-        #expect(Array(distinct.names) == Array(names.prefix(2)))
+        #expect(distinct.names == Array(names.prefix(2)))
     }
 }

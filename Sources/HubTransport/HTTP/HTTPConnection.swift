@@ -10,6 +10,8 @@ internal import HubWire
     private(set) var input: [UInt8] = []
     /// Bytes of `input` that are known to hold no end of a head.
     var scanned = 0
+    /// Answers that wait for the next ones, to leave with them.
+    private var gathered: [UInt8] = []
     /// The current request. Requests are served one after the other.
     var exchange: HTTPExchange?
     /// The tick by which the next head must be complete.
@@ -26,6 +28,25 @@ internal import HubWire
         var kept = takeInput()
         unsafe kept.append(contentsOf: bytes)
         input = kept
+    }
+
+    /// Whether answers wait for the next ones.
+    var hasGathered: Bool { !gathered.isEmpty }
+
+    /// Keeps an answer for the next ones. False: they would be more bytes than are written at once.
+    func gather(_ answer: [UInt8]) -> Bool {
+        guard gathered.count + answer.count <= LoopOptions.answerPieceBytes else { return false }
+        gathered = takeGathered(and: answer)
+        return true
+    }
+
+    /// Hands out the answers that wait, and one more.
+    func takeGathered(and answer: [UInt8] = []) -> [UInt8] {
+        if gathered.isEmpty { return answer }
+        var taken = gathered
+        gathered = []
+        taken += answer
+        return taken
     }
 
     /// Hands out all bytes that are kept.

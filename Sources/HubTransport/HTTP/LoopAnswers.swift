@@ -13,8 +13,13 @@ struct PendingAnswer {
 /// `LoopOptions.sendQueueBytesTotalMax`. A reader that takes no piece within `requestTimeoutSeconds` is cut off.
 extension Loop {
     /// Begins an answer. False: the connection ends.
-    func begin(_ bytes: [UInt8], _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
+    /// - Parameter isFollowed: the next request has arrived, and its answer can leave with this one.
+    func begin(_ answer: [UInt8], _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, isFollowed: Bool) -> Bool {
         assert(exchange.pending == nil && connection.exchange === exchange, "request \(exchange.serial) has an answer already")
+        if isFollowed, exchange.persistence != .ends, unsafe !hasUnsent(connection.socket), connection.gather(answer) {
+            return conclude(connection, exchange)
+        }
+        let bytes = connection.takeGathered(and: answer)
         guard let sent = unsafe writePieces(bytes, from: 0, connection.socket) else { return false }
         if sent == bytes.count, unsafe !hasUnsent(connection.socket) { return conclude(connection, exchange) }
         guard queuedMemory.bytes + bytes.count <= options.sendQueueBytesTotalMax else { return false }
@@ -24,12 +29,19 @@ extension Loop {
         return true
     }
 
+    /// Sends the answers that have waited for the next ones. False: the socket is dead.
+    func sendGathered(_ connection: HTTPConnection) -> Bool {
+        if !connection.hasGathered { return true }
+        return unsafe write(connection.takeGathered(), to: connection.socket)
+    }
+
     /// Continues an answer when the socket takes more. False: the connection ends.
     func answerWritable(_ socket: SocketPointer) -> Bool {
         let doorPlusOne = unsafe Int(socket.pointee.doorPlusOne)
         guard doorPlusOne != 0, let connection = http[doorPlusOne - 1] else { return true }
         assert(unsafe connection.socket == socket, "HTTP connection \(doorPlusOne - 1) has another socket")
-        guard let exchange = connection.exchange, let pending = exchange.pending else { return true }
+        guard let exchange = connection.exchange else { return connection.input.isEmpty || serveInput(doorPlusOne - 1, connection) }
+        guard let pending = exchange.pending else { return true }
         if unsafe !hasUnsent(connection.socket) {
             guard let sent = unsafe writePieces(pending.bytes, from: pending.sent, connection.socket) else { return false }
             if sent == pending.bytes.count, unsafe !hasUnsent(connection.socket) {

@@ -53,22 +53,35 @@ extension Loop {
                     connection.scanned = scanned
                     unsafe connection.keep(rest)
                     readOn(connection, true)
-                    return true
+                    return sendGathered(connection)
                 case .refused(let refusal): return refuseHead(index, connection, refusal.response)
                 case .complete(let head, let count):
                     assert(count > 0 && count <= rest.count, "a head of \(count) bytes in \(rest.count)")
                     connection.scanned = 0
-                    unsafe rest = unsafe UnsafeRawBufferPointer(rebasing: rest[count...])
-                    if let offer = head.upgrade, let key = SocketPath.key(in: head.request.path) {
-                        return unsafe upgrade(index, connection, head, offer, key, rest)
+                    let offer = head.upgrade.flatMap { offer in SocketPath.key(in: head.request.path).map { (offer, key: $0) } }
+                    if offer != nil, connection.hasGathered {
+                        // Frames would overtake answers that wait.
+                        guard sendGathered(connection) else { return false }
+                        if unsafe hasUnsent(connection.socket) { return unsafe keepUntilSent(connection, rest) }
                     }
-                    guard begin(index, connection, head, hasBody: rest.count > 0) else { return false }
+                    unsafe rest = unsafe UnsafeRawBufferPointer(rebasing: rest[count...])
+                    if let (offer, key) = offer { return unsafe upgrade(index, connection, head, offer, key, rest) }
+                    guard begin(index, connection, head, hasMore: rest.count > 0) else { return false }
                 }
             }
         }
         guard http[index] === connection else { return true }
         unsafe connection.keep(rest)
         readOn(connection, connection.input.isEmpty)
+        return sendGathered(connection)
+    }
+
+    /// Keeps a request until the answers before it are sent. Always true.
+    private func keepUntilSent(_ connection: HTTPConnection, _ request: UnsafeRawBufferPointer) -> Bool {
+        unsafe connection.keep(request)
+        connection.deadline = bodyDeadline
+        readOn(connection, false)
+        unsafe awaitWritable(connection.socket)
         return true
     }
 
@@ -94,6 +107,8 @@ extension Loop {
         guard unsafe upgraded(socket), let slot = unsafe slot(of: socket) else {
             return refuseHead(index, connection, .error(503, "over capacity: try again in a moment"))
         }
+        // Reading has stopped if the handshake waited for an answer before it.
+        readOn(connection, true)
         unsafe leave(socket)
         guard unsafe greet(slot, socket, answer, head, key: key) else { return false }
         guard rest.count > 0, unsafe self.slot(of: socket) == slot else { return true }
@@ -106,7 +121,7 @@ extension Loop {
     // MARK: Requests
 
     /// Begins a request whose head is complete.
-    private func begin(_ index: Int, _ connection: HTTPConnection, _ head: consuming RequestHead, hasBody: Bool) -> Bool {
+    private func begin(_ index: Int, _ connection: HTTPConnection, _ head: consuming RequestHead, hasMore: Bool) -> Bool {
         guard unsafe countConnection(connection.socket, head.request) else { return refuseHead(index, connection, .tooManyConnections) }
         let limit: Int
         switch judgeHead(head) {
@@ -114,14 +129,14 @@ extension Loop {
         case .refused(let response): return refuseHead(index, connection, response)
         }
         assert(connection.exchange == nil, "HTTP connection \(index) serves two requests at once")
-        let (isJudged, waits) = (Self.isAskedAtOnce(head), head.expectsContinue && !hasBody)
+        let (isJudged, waits) = (Self.isAskedAtOnce(head), head.expectsContinue && !hasMore)
         let exchange = http.takeExchange()
         let body = head.framing == .none ? [] : unsafe heads.room.takeBody()
         exchange.begin(serial: http.takeSerial(), head, body: body, bodyBytesMax: limit, deadline: bodyDeadline)
         exchange.isJudged = isJudged
         connection.exchange = exchange
-        if exchange.framing == .none { return dispatch(index, connection, exchange) }
-        return unsafe !waits || write(HTTPResponseBytes.goOn, to: connection.socket)
+        if exchange.framing == .none { return dispatch(index, connection, exchange, isFollowed: hasMore) }
+        return unsafe !waits || write(connection.takeGathered(and: HTTPResponseBytes.goOn), to: connection.socket)
     }
 
     private func readBody(
@@ -129,12 +144,12 @@ extension Loop {
     ) -> Bool {
         switch unsafe exchange.receive(&rest) {
         case .incomplete: keepBody(index, connection, exchange)
-        case .complete: dispatch(index, connection, exchange)
+        case .complete: dispatch(index, connection, exchange, isFollowed: rest.count > 0)
         case .refused(let status, let sentence): refuse(index, connection, .error(status, sentence))
         }
     }
 
-    private func dispatch(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange) -> Bool {
+    private func dispatch(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, isFollowed: Bool) -> Bool {
         assert(!exchange.isDispatched && connection.exchange === exchange, "request \(exchange.serial) is dispatched twice")
         exchange.isDispatched = true
         exchange.charge = nil
@@ -145,7 +160,7 @@ extension Loop {
         unsafe heads.room.takeBack(&request)
         // The delegate may have answered within the call.
         guard let response, !exchange.isAnswered else { return true }
-        return answer(index, connection, exchange, response)
+        return answer(index, connection, exchange, response, isFollowed: isFollowed)
     }
 
     /// Answers an open exchange. No effect when its connection is gone.
@@ -154,7 +169,7 @@ extension Loop {
         // Serials of two loops repeat each other, so the answer would reach another peer.
         precondition(reply.loop == index, "loop \(index) is to answer a request of loop \(reply.loop)")
         guard let connection = http.connection(of: reply), let exchange = connection.exchange, !exchange.isAnswered else { return }
-        guard answer(reply.exchange, connection, exchange, response) else { return unsafe end(connection.socket) }
+        guard answer(reply.exchange, connection, exchange, response, isFollowed: false) else { return unsafe end(connection.socket) }
         // The next request is served at the end of this turn, not inside the caller.
         if connection.exchange == nil, !connection.input.isEmpty { resuming.append(reply.exchange) }
     }
@@ -167,13 +182,15 @@ extension Loop {
         }
     }
 
-    private func answer(_ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, _ response: HTTPResponse) -> Bool {
+    private func answer(
+        _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, _ response: HTTPResponse, isFollowed: Bool
+    ) -> Bool {
         assert(exchange.isDispatched && !exchange.isAnswered, "request \(exchange.serial) is answered out of its turn")
         exchange.isAnswered = true
         hasAnswersWaiting = true
         count(response)
         let bytes = HTTPResponseBytes.encode(response, isHead: exchange.isHead, behind: exchange.persistence)
-        return begin(bytes, index, connection, exchange)
+        return begin(bytes, index, connection, exchange, isFollowed: isFollowed)
     }
 
     func count(_ response: HTTPResponse) {
@@ -191,7 +208,8 @@ extension Loop {
     /// body.
     func refuseHead(_ index: Int, _ connection: HTTPConnection, _ response: HTTPResponse) -> Bool {
         count(response)
-        guard unsafe write(HTTPResponseBytes.encode(response, isHead: false, behind: .ends), to: connection.socket) else { return false }
+        let answer = HTTPResponseBytes.encode(response, isHead: false, behind: .ends)
+        guard unsafe write(connection.takeGathered(and: answer), to: connection.socket) else { return false }
         sayFarewell(connection)
         return true
     }

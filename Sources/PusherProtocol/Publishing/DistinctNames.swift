@@ -1,11 +1,9 @@
-internal import HubCore
-
 /// The channels of one publish: in the order given, each once.
 ///
 /// A table of indexes with a plain hash replaces a `Set`, whose seeded hash takes a fifth of a channel's cost. Only a
 /// signed publisher can make names collide. Collisions then cost comparisons, at most `PublishLimits.channelsMax` squared.
 struct DistinctNames {
-    private(set) var names = OneOrMany<ChannelName>()
+    private(set) var names: [ChannelName] = []
     /// Indexes into `names`, counted from 1, at the place of their hash or the next free one; 0: free. The size is a
     /// power of two, and the table at most half full.
     private var places: [Int32] = []

@@ -54,6 +54,21 @@ struct HTTPTests {
         }
     }
 
+    @Test("the answers to requests of one read leave in one packet, and none waits for a request that is incomplete")
+    func answersTogether() throws {
+        try withServer { server in
+            let peer = try server.plain()
+            let paths = ["/a", "/post", "/b", "/post", "/c"]
+            try peer.send(text: paths.map { $0 == "/post" ? Self.post($0) : Self.get($0) }.joined() + "GET /half")
+            for path in paths { #expect(try peer.answer().text.contains(path)) }
+            #expect(peer.packetsReceived == 1)
+            try peer.send(text: String(Self.get("/half").dropFirst("GET /half".count)) + Self.get("/end", ["Connection: close"]) + "x")
+            for path in ["/half", "/end"] { #expect(try peer.answer().text.contains(path)) }
+            #expect(peer.packetsReceived == 2)
+            #expect(try peer.ends())
+        }
+    }
+
     @Test("requests with bodies that do not wait for answers are answered in their order", arguments: ["later", "at once"])
     func behindBody(answers: String) throws {
         var behaviour = Behaviour()

@@ -45,6 +45,20 @@ struct ReplyTests {
         }
     }
 
+    @Test("a handshake that waits for an answer becomes a WebSocket that is read")
+    func handshakeBehind() throws {
+        try withServer(Self.later()) { server in
+            let peer = try server.plain()
+            try peer.send(text: Self.get + TestPeer.upgradeRequest())
+            let reply = try Self.reply(server)
+            try server.on { $0.respond(reply, .json(["n": 1])) }
+            #expect(try peer.answer().text == "{\"n\":1}")
+            #expect(try peer.answer(isHead: true).status == 101)
+            try peer.sendText("hello")
+            #expect(try peer.frame().text == "hello")
+        }
+    }
+
     @Test("a turn that answered has its writes behind one more look at the sockets, unless they are few", arguments: [true, false])
     func putOff(hasFewWrites: Bool) throws {
         let steps = Recorder<String>()

@@ -82,6 +82,51 @@ struct UnreadAnswerTests {
         }
     }
 
+    @Test("hold up the requests behind them, and an upgrade", arguments: [false, true])
+    func pipelined(tls: Bool) throws {
+        let (count, bytes) = (1200, 20_000)
+        var behaviour = Behaviour()
+        behaviour.request = { _, request, _ in
+            HTTPResponse(status: 200, body: Array((request.path + " ").utf8) + [UInt8](repeating: 0x61, count: bytes))
+        }
+        try withServer(options: Self.options(tls: tls, seconds: 60), behaviour) { server in
+            let peer = try Self.peer(server, tls: tls)
+            let requests = (0..<count).map { "GET /\($0) HTTP/1.1\r\nHost: localhost\r\n\r\n" }.joined()
+            try peer.send(text: requests + TestPeer.upgradeRequest())
+            #expect(try eventually { try server.on { $0.queuedMemory.bytes } > 0 })
+            #expect(try server.on { $0.queuedMemory.bytes } < 3 * LoopOptions.answerPieceBytes)
+            #expect(server.seen.all.count < count)
+            for index in 0..<count {
+                let answer = try peer.answer()
+                #expect(answer.text.hasPrefix("/\(index) ") && answer.body.count > bytes)
+            }
+            #expect(try peer.answer(isHead: true).status == 101)
+            try peer.sendText("hello")
+            #expect(try peer.frame().text == "hello")
+        }
+    }
+
+    @Test("that are short hold up an upgrade, too", arguments: [false, true])
+    func upgradeBehind(tls: Bool) throws {
+        try withServer(options: Self.options(tls: tls, seconds: 60)) { server in
+            let peer = try Self.peer(server, tls: tls)
+            try peer.send(text: Self.get)
+            _ = try peer.answer()
+            // A small buffer, so that the kernel takes answers of one read in part.
+            try server.on { loop in
+                var bytes: Int32 = 4096
+                for socket in loop.http.indices.compactMap({ loop.http[$0]?.socket }) {
+                    setsockopt(socket.pointee.descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, socklen_t(MemoryLayout<Int32>.size))
+                }
+            }
+            try peer.send(text: String(repeating: Self.get, count: 150) + TestPeer.upgradeRequest())
+            for _ in 0..<150 { #expect(try peer.answer().text.contains("\"/x\"")) }
+            #expect(try peer.answer(isHead: true).status == 101)
+            try peer.sendText("hello")
+            #expect(try peer.frame().text == "hello")
+        }
+    }
+
     @Test("end with their connection when all that waits would pass the bound", arguments: [false, true])
     func total(tls: Bool) throws {
         var options = try Self.options(tls: tls, seconds: 60)
