@@ -10,30 +10,11 @@ public struct OneOrMany<Element> {
 
     @usableFromInline var storage: Storage
 
-    /// An empty list.
-    @inlinable public init() { storage = .many([]) }
-
     /// A list of one value.
     @inlinable public init(one element: Element) { storage = .one(element) }
 
     /// The values of an array, in its order.
     @inlinable public init(_ elements: [Element]) { storage = elements.count == 1 ? .one(elements[0]) : .many(elements) }
-
-    /// Appends a value.
-    @inlinable public mutating func append(_ element: Element) {
-        switch storage {
-        case .one(let first): storage = .many([first, element])
-        case .many(var elements):
-            if elements.isEmpty {
-                storage = .one(element)
-                return
-            }
-            // A second reference to the array would have it copied.
-            storage = .many([])
-            elements.append(element)
-            storage = .many(elements)
-        }
-    }
 }
 
 extension OneOrMany: RandomAccessCollection {
@@ -47,6 +28,9 @@ extension OneOrMany: RandomAccessCollection {
         }
     }
 
+    /// The number of values. Declared here, because the collections' own way to it is generic.
+    @inlinable public var count: Int { endIndex }
+
     /// The value at that place.
     @inlinable public subscript(index: Int) -> Element {
         switch storage {
@@ -56,6 +40,29 @@ extension OneOrMany: RandomAccessCollection {
         case .many(let elements): return elements[index]
         }
     }
+
+    /// Walks the values in their order. By places, each step would ask for the form of the list again.
+    public struct Iterator: IteratorProtocol {
+        @usableFromInline var one: Element?
+        @usableFromInline var many: IndexingIterator<[Element]>
+
+        @inlinable init(_ storage: Storage) {
+            switch storage {
+            case .one(let element): (one, many) = (element, [].makeIterator())
+            case .many(let elements): (one, many) = (nil, elements.makeIterator())
+            }
+        }
+
+        /// The next value; nil behind the last one.
+        @inlinable public mutating func next() -> Element? {
+            guard let element = one else { return many.next() }
+            one = nil
+            return element
+        }
+    }
+
+    /// A walk from the first value on.
+    @inlinable public func makeIterator() -> Iterator { Iterator(storage) }
 }
 
 extension OneOrMany: ExpressibleByArrayLiteral {

@@ -89,6 +89,11 @@ package import HubCore
         unsafe stringBytes.map { unsafe String(decoding: $0, as: UTF8.self) }
     }
 
+    /// As `string`, for texts that come again and again: one that came lately is not copied.
+    package func string(from memory: TextMemory) -> String? {
+        unsafe stringBytes.map { unsafe memory.text(of: UnsafeRawBufferPointer($0)) }
+    }
+
     /// Whether this is the string `text`. Makes no copy.
     package func isString(_ text: StaticString) -> Bool {
         unsafe stringBytes.map { unsafe text.isEqual(to: $0) } ?? false

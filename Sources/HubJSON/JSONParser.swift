@@ -1,4 +1,5 @@
 import CSimdJSON
+package import HubCore
 
 /// The reason why a text is no valid JSON document, as a phrase to follow "is not valid JSON: ". Never quotes the text.
 package struct JSONError: Error, Equatable, CustomStringConvertible {
@@ -29,6 +30,8 @@ package struct JSONError: Error, Equatable, CustomStringConvertible {
 
     /// Longer documents are refused unread.
     package let capacityBytes: Int
+    /// Names that documents bring again and again.
+    package let names = TextMemory(count: 64)
     private let handle: OpaquePointer
     private let document: UnsafePointer<tandem_json_document>
 

@@ -67,9 +67,9 @@ struct RequestRoomTests {
     @Test("a path is the one that was written, whatever path came before it")
     func paths() {
         let paths = ["/", "/a", "/b", "/apps/1/events", "/apps/2/events", "/apps/1/event", "/apps/1/events", "/\u{E9}", "/e\u{301}", ""]
-        var room = RequestRoom()
+        let room = RequestRoom()
         for path in paths + paths.reversed() {
-            let text = Array(path.utf8).withUnsafeBytes { room.text(of: $0) }
+            let text = Array(path.utf8).withUnsafeBytes { room.path(of: $0) }
             #expect(Array(text.utf8) == Array(path.utf8))
         }
     }

@@ -286,6 +286,8 @@ package final class ChannelEngine {
             "tickets of \(publication.attendedUpTo?.count ?? 0) loops, and there are \(loopCount)")
         var deliveries: UInt64 = 0
         var isReached = false
+        // The property would be checked for overlaps at each channel. No fan-out adds or removes one.
+        let channels = channels
         for entry in publication.frames {
             let (name, frame) = (entry.channel, entry.frame)
             if let order = publication.cacheOrder, name.kind.isCache {

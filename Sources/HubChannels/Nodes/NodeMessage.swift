@@ -114,7 +114,7 @@ extension NodeMessage {
 extension NodeMessage.Event {
     fileprivate init?(_ reader: inout FieldReader) {
         guard let app = reader.text(), let name = reader.text(), let count = reader.number(), (1...1000).contains(count) else { return nil }
-        var channels = OneOrMany<ChannelName>()
+        var channels: [ChannelName] = []
         for _ in 0..<count {
             guard let channel = reader.text().flatMap({ ChannelName(allowingServerToUser: $0) }) else { return nil }
             channels.append(channel)
@@ -123,7 +123,8 @@ extension NodeMessage.Event {
             let user = reader.text(), let isClients = reader.number()
         else { return nil }
         self.init(
-            app: app, name: name, channels: channels, data: DataLiteral(token: data[...], contentByteCount: Int(clamping: contentBytes)),
-            excluded: SocketID(excluded), user: hasUser == 1 ? user : nil, isClients: isClients == 1)
+            app: app, name: name, channels: OneOrMany(channels),
+            data: DataLiteral(token: data[...], contentByteCount: Int(clamping: contentBytes)), excluded: SocketID(excluded),
+            user: hasUser == 1 ? user : nil, isClients: isClients == 1)
     }
 }

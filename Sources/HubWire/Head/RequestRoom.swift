@@ -1,5 +1,4 @@
 package import HubCore
-internal import Glibc
 
 /// Memory of requests that are answered, for the requests after them: a request like the one before takes none from the heap.
 ///
@@ -10,7 +9,8 @@ package struct RequestRoom {
 
     private var query = HTTPQuery()
     private var body: [UInt8] = []
-    private var path = ""
+    /// Paths that came lately: nearly all publishes have one of few.
+    private let paths = TextMemory(count: 8)
 
     /// Has no memory yet.
     package init() {}
@@ -42,12 +42,5 @@ package struct RequestRoom {
     }
 
     /// A path that needs no decoding, as text.
-    mutating func text(of bytes: UnsafeRawBufferPointer) -> String {
-        let isLast = path.withUTF8 { last in
-            guard last.count == bytes.count, let own = last.baseAddress, let base = bytes.baseAddress else { return false }
-            return unsafe memcmp(own, base, last.count) == 0
-        }
-        if !isLast { path = unsafe String(decoding: bytes, as: UTF8.self) }
-        return path
-    }
+    func path(of bytes: UnsafeRawBufferPointer) -> String { unsafe paths.text(of: bytes) }
 }

@@ -29,7 +29,7 @@ package struct RequestTarget: Sendable {
         }
         let queryStart = unsafe target.place(of: UInt8(ascii: "?"), from: start) ?? target.count
         let path = unsafe UnsafeRawBufferPointer(rebasing: target[start..<queryStart])
-        self.path = try unsafe Self.isDecoded(path) ? room.text(of: path) : Self.decodePath(path)
+        self.path = try unsafe Self.isDecoded(path) ? room.path(of: path) : Self.decodePath(path)
         guard queryStart + 1 < target.count else { return }
         query = room.takeQuery()
         try unsafe readQuery(UnsafeRawBufferPointer(rebasing: target[(queryStart + 1)...]))

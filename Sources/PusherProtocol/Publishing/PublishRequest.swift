@@ -109,14 +109,16 @@ package struct PublishRequest: Hashable, Sendable {
         let members = EventMembers(try document(body, parser))
         let channels: OneOrMany<ChannelName>
         if let list = members.channels?.element, !list.isNull {
-            channels = try PublishRequest.channels(list, limits: limits)
+            channels = try PublishRequest.channels(list, parser.names, limits: limits)
         } else {
             channels = OneOrMany(
-                one: try channel(members, at: "", missing: "channels is missing: give an array of 1 to \(limits.channelsMax) channel names")
+                one: try channel(
+                    members, parser.names, at: "", missing: "channels is missing: give an array of 1 to \(limits.channelsMax) channel names"
+                )
             )
         }
         return try event(
-            members, channels: channels, body: body, at: "", limits: limits, idempotencyKey: try idempotencyKey(members),
+            members, channels: channels, body: body, parser.names, at: "", limits: limits, idempotencyKey: try idempotencyKey(members),
             isDryRun: try isDryRun(members, at: ""))
     }
 
@@ -139,9 +141,9 @@ package struct PublishRequest: Hashable, Sendable {
             let place = "batch[\(index)]."
             guard item.element.kind == .object else { throw bad("batch[\(index)] must be an object") }
             let members = EventMembers(item)
-            let channel = try channel(members, at: place, missing: "\(place)channel is missing: give one channel name")
+            let channel = try channel(members, parser.names, at: place, missing: "\(place)channel is missing: give one channel name")
             guard try !isDryRun(members, at: place) else { throw bad("\(place)dry_run is for one event: send it to /events") }
-            requests.append(try event(members, channels: OneOrMany(one: channel), body: body, at: place, limits: limits))
+            requests.append(try event(members, channels: OneOrMany(one: channel), body: body, parser.names, at: place, limits: limits))
         }
         return requests
     }
@@ -165,10 +167,10 @@ package struct PublishRequest: Hashable, Sendable {
     ///   - body: the text that was parsed.
     ///   - place: the object's path, written before member names in messages.
     private static func event(
-        _ members: EventMembers, channels: OneOrMany<ChannelName>, body: [UInt8], at place: String, limits: PublishLimits,
-        idempotencyKey: String? = nil, isDryRun: Bool = false
+        _ members: EventMembers, channels: OneOrMany<ChannelName>, body: [UInt8], _ names: TextMemory, at place: String,
+        limits: PublishLimits, idempotencyKey: String? = nil, isDryRun: Bool = false
     ) throws(PublishError) -> PublishRequest {
-        let name = try eventName(members.name?.element.string, at: place)
+        let name = try eventName(members.name?.element.string(from: names), at: place)
         guard let data = members.data else {
             throw bad("\(place)data is missing: give the event's data as a string")
         }
@@ -204,32 +206,45 @@ package struct PublishRequest: Hashable, Sendable {
         return name
     }
 
-    private static func channels(_ list: JSONElement, limits: PublishLimits) throws(PublishError) -> OneOrMany<ChannelName> {
+    private static func channels(
+        _ list: JSONElement, _ names: TextMemory, limits: PublishLimits
+    ) throws(PublishError) -> OneOrMany<ChannelName> {
         guard list.kind == .array else { throw bad("channels must be an array of strings; use channel for a single name") }
-        var distinct = DistinctNames(countMax: limits.channelsMax)
+        var one: ChannelName?
+        var several = DistinctNames(countMax: limits.channelsMax)
         var count = 0
         for element in list.elements {
-            let name = try channelName(element, at: "channels[\(count)]")
+            let name = try channelName(element, names, at: "channels[\(count)]")
             count += 1
             guard count <= limits.channelsMax else {
                 throw bad("channels has more than \(limits.channelsMax) names: publish in several requests")
             }
-            distinct.append(name)
+            if count == 1 {
+                one = name
+                continue
+            }
+            if let first = one {
+                several.append(first)
+                one = nil
+            }
+            several.append(name)
         }
         guard count > 0 else { throw bad("channels is empty: give 1 to \(limits.channelsMax) channel names") }
-        return distinct.names
+        return one.map { OneOrMany(one: $0) } ?? OneOrMany(several.names)
     }
 
     private static func channel(
-        _ members: EventMembers, at place: String, missing: @autoclosure () -> String
+        _ members: EventMembers, _ names: TextMemory, at place: String, missing: @autoclosure () -> String
     ) throws(PublishError) -> ChannelName {
         guard let channel = members.channel?.element, !channel.isNull else { throw bad(missing()) }
-        return try channelName(channel, at: "\(place)channel")
+        return try channelName(channel, names, at: "\(place)channel")
     }
 
     /// - Parameter place: built only for a message; for a hundred channels it would take a fifth of their cost.
-    private static func channelName(_ element: JSONElement, at place: @autoclosure () -> String) throws(PublishError) -> ChannelName {
-        guard let text = element.string else { throw bad("\(place()) must be a string") }
+    private static func channelName(
+        _ element: JSONElement, _ names: TextMemory, at place: @autoclosure () -> String
+    ) throws(PublishError) -> ChannelName {
+        guard let text = element.string(from: names) else { throw bad("\(place()) must be a string") }
         guard let name = ChannelName(allowingServerToUser: text) else {
             throw bad("\(place()) '\(text.quotable(ChannelName.charactersMax))' is not allowed: \(ChannelName.rule)")
         }

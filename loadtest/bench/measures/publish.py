@@ -9,7 +9,7 @@ from measures.instructions import ALLOCATIONS
 from publisher import Publisher, request
 from report import Spread
 
-CHANNEL = "nobody-is-here"
+CHANNEL = "private-nobody-is-here"
 OUTSTANDING = 16
 
 COUNTED_SHORT, COUNTED_LONG = 64, 320
