@@ -41,7 +41,7 @@ extension OneOrMany: RandomAccessCollection {
         }
     }
 
-    /// Walks the values in their order. By places, each step would ask for the form of the list again.
+    /// Walks the values in their order. A walk by places would ask for the form of the list at each step.
     public struct Iterator: IteratorProtocol {
         @usableFromInline var one: Element?
         @usableFromInline var many: IndexingIterator<[Element]>
