@@ -39,8 +39,10 @@ package final class TextMemory {
     private static func hash(_ bytes: UnsafeRawBufferPointer) -> Int {
         let first = unsafe bytes.loadUnaligned(as: UInt64.self)
         let last = unsafe bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self)
-        let mixed = (first ^ last &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bytes.count)) &* 0xD6E8_FEB8_6659_FD93
-        return Int(truncatingIfNeeded: mixed >> 40)
+        var mixed = first ^ last &* 0x9E37_79B9_7F4A_7C15 ^ UInt64(bytes.count)
+        // A product's bits depend on lower ones alone, and names often differ in their last byte, which is the highest.
+        mixed ^= mixed >> 32
+        return Int(truncatingIfNeeded: (mixed &* 0xD6E8_FEB8_6659_FD93) >> 40)
     }
 }
 

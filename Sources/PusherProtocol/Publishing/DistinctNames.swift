@@ -44,7 +44,7 @@ struct DistinctNames {
         return true
     }
 
-    /// FNV-1a over eight bytes at a time, folded, so that the low bits depend on all of them.
+    /// FNV-1a over eight bytes at a time, and mixed once more at the end, so that the low bits depend on all of them.
     private static func hash(_ name: ChannelName) -> Int {
         var text = name.text
         return text.withUTF8 { bytes in
@@ -63,7 +63,9 @@ struct DistinctNames {
                 mix(UInt64(unsafe raw[place]))
                 place += 1
             }
-            return Int(truncatingIfNeeded: hash ^ (hash >> 32))
+            // A product's bits depend on lower ones alone, and names often differ in their last byte, which is the highest.
+            hash ^= hash >> 32
+            return Int(truncatingIfNeeded: (hash &* 0x9E37_79B9_7F4A_7C15) >> 32)
         }
     }
 }

@@ -210,41 +210,40 @@ package struct PublishRequest: Hashable, Sendable {
         _ list: JSONElement, _ names: TextMemory, limits: PublishLimits
     ) throws(PublishError) -> OneOrMany<ChannelName> {
         guard list.kind == .array else { throw bad("channels must be an array of strings; use channel for a single name") }
-        var one: ChannelName?
-        var several = DistinctNames(countMax: limits.channelsMax)
+        var elements = list.elements.makeIterator()
+        if let only = elements.next(), elements.next() == nil { return OneOrMany(one: try knownName(only, names, at: "channels[0]")) }
+        var distinct = DistinctNames(countMax: limits.channelsMax)
         var count = 0
         for element in list.elements {
-            let name = try channelName(element, names, at: "channels[\(count)]")
+            let name = try channelName(element, at: "channels[\(count)]")
             count += 1
             guard count <= limits.channelsMax else {
                 throw bad("channels has more than \(limits.channelsMax) names: publish in several requests")
             }
-            if count == 1 {
-                one = name
-                continue
-            }
-            if let first = one {
-                several.append(first)
-                one = nil
-            }
-            several.append(name)
+            distinct.append(name)
         }
         guard count > 0 else { throw bad("channels is empty: give 1 to \(limits.channelsMax) channel names") }
-        return one.map { OneOrMany(one: $0) } ?? OneOrMany(several.names)
+        return OneOrMany(distinct.names)
     }
 
     private static func channel(
         _ members: EventMembers, _ names: TextMemory, at place: String, missing: @autoclosure () -> String
     ) throws(PublishError) -> ChannelName {
         guard let channel = members.channel?.element, !channel.isNull else { throw bad(missing()) }
-        return try channelName(channel, names, at: "\(place)channel")
+        return try knownName(channel, names, at: "\(place)channel")
+    }
+
+    /// As `channelName`, from memory. Lists of many names take memory anyway, and would put all others out of `names`.
+    private static func knownName(
+        _ element: JSONElement, _ names: TextMemory, at place: @autoclosure () -> String
+    ) throws(PublishError) -> ChannelName {
+        if let text = element.string(from: names), let name = ChannelName(allowingServerToUser: text) { return name }
+        return try channelName(element, at: place())
     }
 
     /// - Parameter place: built only for a message; for a hundred channels it would take a fifth of their cost.
-    private static func channelName(
-        _ element: JSONElement, _ names: TextMemory, at place: @autoclosure () -> String
-    ) throws(PublishError) -> ChannelName {
-        guard let text = element.string(from: names) else { throw bad("\(place()) must be a string") }
+    private static func channelName(_ element: JSONElement, at place: @autoclosure () -> String) throws(PublishError) -> ChannelName {
+        guard let text = element.string else { throw bad("\(place()) must be a string") }
         guard let name = ChannelName(allowingServerToUser: text) else {
             throw bad("\(place()) '\(text.quotable(ChannelName.charactersMax))' is not allowed: \(ChannelName.rule)")
         }

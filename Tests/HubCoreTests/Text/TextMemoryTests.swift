@@ -33,6 +33,16 @@ struct TextMemoryTests {
         }
     }
 
+    @Test(
+        "names that differ in a digit are kept beside each other",
+        arguments: ["presence-session-of-the-quiz-#", "#-of-the-quizzes", "a-room-#-of-ten"])
+    func beside(pattern: String) {
+        let memory = TextMemory(count: 64)
+        let names = (0..<10).map { pattern.replacing("#", with: "\($0)") + (pattern.utf8.count < 16 ? "th" : "") }
+        let kept = names.map { text($0, memory) }
+        #expect(zip(names, kept).count { place(text($0, memory)) == place($1) } >= 7)
+    }
+
     @Test("a text that comes again lies where it lay, until another one takes its place")
     func kept() {
         let memory = TextMemory(count: 1)
