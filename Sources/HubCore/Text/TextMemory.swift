@@ -9,18 +9,21 @@ package final class TextMemory {
 
     // Guard: the thread that has the memory. Unchecked: an entry is read or set at once.
     /// Each text at the place of its hash. Another one with that place takes it over.
-    @exclusivity(unchecked) private var texts: [String]
+    /// Empty until the first text is kept: some memories live for one document.
+    @exclusivity(unchecked) private var texts: [String] = []
+    private let count: Int
 
     /// - Parameter count: how many texts are kept, a power of two.
     package init(count: Int) {
         precondition(count > 0 && count & (count - 1) == 0, "\(count) texts are no power of two")
-        unsafe texts = Array(repeating: "", count: count)
+        self.count = count
     }
 
     /// The text that these bytes are in UTF-8. Bytes that are none are repaired, as by `String`.
     package func text(of bytes: UnsafeRawBufferPointer) -> String {
         guard bytes.count > Self.bytesInPlace, bytes.count <= Self.bytesMax else { return unsafe String(decoding: bytes, as: UTF8.self) }
-        let place = unsafe Self.hash(bytes) & (texts.count - 1)
+        if unsafe texts.isEmpty { unsafe texts = Array(repeating: "", count: count) }
+        let place = unsafe Self.hash(bytes) & (count - 1)
         let known = unsafe texts[place]
         if unsafe Self.isSame(known, bytes) { return known }
         let text = unsafe String(decoding: bytes, as: UTF8.self)
