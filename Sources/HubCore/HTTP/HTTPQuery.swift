@@ -30,6 +30,9 @@ package struct HTTPQuery: Sendable {
     /// Reserves room, so that appending does not reallocate.
     package mutating func reserve(bytes count: Int) { bytes.reserveCapacity(count) }
 
+    /// Bytes of memory that the parameters have.
+    package var room: Int { bytes.capacity + places.capacity * MemoryLayout<Place>.stride }
+
     /// Removes all parameters, and keeps their room.
     package mutating func removeAll() {
         bytes.removeAll(keepingCapacity: true)

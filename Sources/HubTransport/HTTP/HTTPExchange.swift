@@ -42,8 +42,7 @@ final class HTTPExchange {
     private static let noRequest = HTTPRequest(method: "", path: "", query: HTTPQuery())
 
     /// Begins a request.
-    /// - Parameter body: empty, with room perhaps.
-    func begin(serial: UInt64, _ head: consuming RequestHead, body: consuming [UInt8], bodyBytesMax: Int, deadline: UInt32) {
+    func begin(serial: UInt64, _ head: consuming RequestHead, bodyBytesMax: Int, deadline: UInt32) {
         if case .length(let length) = head.framing {
             assert(length > 0 && length <= bodyBytesMax, "a body of \(length) bytes was let in, of \(bodyBytesMax)")
         }
@@ -55,7 +54,6 @@ final class HTTPExchange {
         isHead = head.request.method == "HEAD"
         forwardedFor = head.request.headers.isEmpty ? nil : head.request.headers[Loop.forwardedFor]
         swap(&request, &head.request)
-        self.body = body
         chunks = ChunkedBody()
         (isDispatched, isAnswered, isJudged) = (false, false, false)
         assert(charge == nil && pending == nil, "request \(serial) begins in an exchange that has not ended")
@@ -72,6 +70,20 @@ final class HTTPExchange {
 
     /// Bytes of the body so far.
     var bodyBytes: Int { body.count }
+    /// Bytes of memory that the body has.
+    var bodyRoom: Int { body.capacity }
+
+    /// Whether the body has not begun, and all of it stands in so many bytes.
+    func isWhole(in bytes: Int) -> Bool {
+        guard case .length(let length) = framing else { return false }
+        return body.isEmpty && bytes >= length
+    }
+
+    /// Lends the body memory that it can grow in.
+    func lend(_ room: [UInt8]) {
+        assert(body.isEmpty && room.isEmpty, "request \(serial) has \(body.count) bytes of a body, and is lent \(room.count)")
+        body = room
+    }
 
     /// Hands the request out, for the delegate.
     func takeRequest() -> HTTPRequest {

@@ -131,8 +131,7 @@ extension Loop {
         assert(connection.exchange == nil, "HTTP connection \(index) serves two requests at once")
         let (isJudged, waits) = (Self.isAskedAtOnce(head), head.expectsContinue && !hasMore)
         let exchange = http.takeExchange()
-        let body = head.framing == .none ? [] : unsafe heads.room.takeBody()
-        exchange.begin(serial: http.takeSerial(), head, body: body, bodyBytesMax: limit, deadline: bodyDeadline)
+        exchange.begin(serial: http.takeSerial(), head, bodyBytesMax: limit, deadline: bodyDeadline)
         exchange.isJudged = isJudged
         connection.exchange = exchange
         if exchange.framing == .none { return dispatch(index, connection, exchange, isFollowed: hasMore) }
@@ -142,7 +141,9 @@ extension Loop {
     private func readBody(
         _ index: Int, _ connection: HTTPConnection, _ exchange: HTTPExchange, _ rest: inout UnsafeRawBufferPointer
     ) -> Bool {
-        switch unsafe exchange.receive(&rest) {
+        // An incomplete body has no more memory than is counted for it.
+        if exchange.isWhole(in: rest.count) { exchange.lend(unsafe heads.room.takeBody()) }
+        return switch unsafe exchange.receive(&rest) {
         case .incomplete: keepBody(index, connection, exchange)
         case .complete: dispatch(index, connection, exchange, isFollowed: rest.count > 0)
         case .refused(let status, let sentence): refuse(index, connection, .error(status, sentence))

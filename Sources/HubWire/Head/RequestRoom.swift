@@ -17,7 +17,7 @@ package struct RequestRoom {
 
     /// Takes the memory of a request that nobody needs any more, and leaves it empty. Copies of the request stay as they are.
     package mutating func takeBack(_ request: inout HTTPRequest) {
-        if request.query.bytes.capacity <= Self.bytesMax {
+        if request.query.room <= Self.bytesMax {
             swap(&query, &request.query)
             query.removeAll()
         }

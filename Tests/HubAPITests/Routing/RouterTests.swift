@@ -218,6 +218,19 @@ struct RouterTests {
         #expect(stage.publications == 0 && stage.delivery.taken == 0)
     }
 
+    @Test("an event that delivery keeps has no part of its request's body", arguments: ["event", "key", "batch"])
+    func detached(form: String) async throws {
+        let stage = try RouterStage()
+        let event = #"{"name":"n","channel":"defined-1","data":"kept","padding":"\#(String(repeating: "x", count: 1000))"}"#
+        let response = try await stage.send(
+            "POST", form == "batch" ? "/batch_events" : "/events", form == "batch" ? "{\"batch\":[\(event)]}" : event,
+            headers: form == "key" ? ["idempotency-key": "k"] : [:])
+        #expect(response.status == 200)
+        let data = try #require(stage.delivery.lastRequest?.data)
+        // A part of the body would begin behind the body's first byte.
+        #expect(data.content == "kept" && data.bytes.startIndex == 0)
+    }
+
     @Test("takes an event's members from the query when the body lacks them")
     func parameters() async throws {
         let stage = try RouterStage()

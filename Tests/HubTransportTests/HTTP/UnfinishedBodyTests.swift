@@ -59,6 +59,20 @@ struct UnfinishedBodyTests {
         }
     }
 
+    @Test("one has no more memory than is counted for it, whatever body was served before it")
+    func ownRoom() throws {
+        try withServer(options: Self.options()) { server in
+            let before = try server.plain()
+            try before.send(text: Self.head(12_000) + String(repeating: "w", count: 12_000))
+            #expect(try before.answer().status == 200)
+            let waiting = try Self.begin(server, 1, from: "203.0.113.1")
+            #expect(server.group.unfinishedBodiesBytes == 1)
+            #expect(try server.on { loop in loop.http.indices.compactMap { loop.http[$0]?.exchange?.bodyRoom }.allSatisfy { $0 < 1000 } })
+            try waiting.send(text: "!")
+            #expect(try waiting.answer().status == 200)
+        }
+    }
+
     @Test("who goes, or is late, gives its room back; chunks count as they come")
     func givenBack() throws {
         var options = try Self.options()
