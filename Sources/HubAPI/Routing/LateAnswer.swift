@@ -1,6 +1,6 @@
 package import HubCore
 
-/// Answers a request that is not answered at once. Any thread; calls after the first do nothing.
+/// Answers a request that is not answered at once. Any thread. Through a port, calls after the first do nothing.
 ///
 /// A value, because a closure would need memory on the heap for each request, and nearly all are answered at once.
 package struct LateAnswer: Sendable {
