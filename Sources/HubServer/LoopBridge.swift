@@ -138,6 +138,8 @@ internal import PusherProtocol
 
     var hasFewWrites: Bool { engine?.hasFewWrites ?? false }
 
+    func writeAhead() { engine?.flush() }
+
     func loopTurnEnds() {
         guard let engine else { return }
         // Events that other loops took meanwhile share this write. Otherwise publishers that are busy on two loops would cost every

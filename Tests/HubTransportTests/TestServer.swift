@@ -32,6 +32,7 @@ struct Behaviour: Sendable {
     var request: @Sendable (Loop, HTTPRequest, HTTPReply) -> HTTPResponse? = { _, request, _ in .describing(request) }
     var woken: @Sendable () -> Void = {}
     var hasFewWrites: @Sendable (Loop) -> Bool = { _ in false }
+    var wroteAhead: @Sendable (Loop) -> Void = { _ in }
     var turnEnded: @Sendable (Loop) -> Void = { _ in }
     var bodyLimit: @Sendable (HTTPRequest) -> BodyLimit = { _ in .bytes(.max) }
     var admits: @Sendable (String) -> Bool = { _ in true }
@@ -119,6 +120,7 @@ private final class TestDelegate: LoopDelegate {
     }
 
     var hasFewWrites: Bool { behaviour.hasFewWrites(loop) }
+    func writeAhead() { behaviour.wroteAhead(loop) }
     func loopTurnEnds() { behaviour.turnEnded(loop) }
     func bodyLimit(of head: HTTPRequest) -> BodyLimit { behaviour.bodyLimit(head) }
     func admitsConnection(from address: String) -> Bool { behaviour.admits(address) }

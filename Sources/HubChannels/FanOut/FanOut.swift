@@ -37,7 +37,7 @@ struct FanOut: ~Copyable {
     /// Publishers answered in between have their next events joined.
     static let writesPerPieceMax = 250
     /// Connections with frames that wait, from which on it pays to let further publications share the writes.
-    static let writesWorthSharingMin = 8
+    static let writesWorthSharingMin = 16
 
     /// The publications of one turn.
     private struct Turn: ~Copyable {

@@ -161,7 +161,12 @@ extension Loop {
         unsafe heads.room.takeBack(&request)
         // The delegate may have answered within the call.
         guard let response, !exchange.isAnswered else { return true }
-        return answer(index, connection, exchange, response, isFollowed: isFollowed)
+        let isWrittenAhead = isAlone && !isFollowed && delegate.hasFewWrites
+        // Its answer would make the events late, and no other publish shares their writes.
+        if isWrittenAhead { delegate.writeAhead() }
+        guard answer(index, connection, exchange, response, isFollowed: isFollowed) else { return false }
+        if isWrittenAhead { hasAnswersWaiting = false }
+        return true
     }
 
     /// Answers an open exchange. No effect when its connection is gone.

@@ -78,6 +78,8 @@ internal import HubWire
     private var nextTickAt: UInt64 = 0
     /// The library has been given a time-out outside of its own callbacks; see `LibWebSockets.noticeTimeouts`.
     var hasNewTimeouts = false
+    /// One plain socket is all that this turn has to serve, and nothing of an earlier turn waits.
+    var isAlone = false
     /// Requests were answered in this turn, so `turnEnds` puts the fan-out off.
     var hasAnswersWaiting = false
     /// Turns for which the fan-out has been put off.
@@ -207,6 +209,7 @@ internal import HubWire
             let now = uv_hrtime()
             if found > 0 { turnBegins(at: now) }
             var isWoken = !newcomers.isEmpty
+            isAlone = unsafe found == 1 && poller[0].socket != nil && turnsPutOff == 0 && !isWoken
             for index in 0..<found {
                 let event = poller[index]
                 if let socket = unsafe event.socket { unsafe ready(socket, event) } else { isWoken = true }

@@ -63,9 +63,11 @@ package protocol LoopDelegate: AnyObject {
 
     /// Another thread woke the loop: drain the mailboxes.
     func loopWoken()
-    /// Asked at the end of a turn that answered requests. False puts `loopTurnEnds` off, for some turns at most: further publishes share
-    /// its writes.
+    /// Asked before a lone request is answered, and at the end of a turn that answered requests. False puts `loopTurnEnds` off, for some
+    /// turns at most: further publishes share its writes.
     var hasFewWrites: Bool { get }
+    /// Writes what a lone request published, before its answer. Called only while `hasFewWrites`.
+    func writeAhead()
     /// All ready events are handled, and the loop is about to wait. The delegate flushes the turn's output here.
     func loopTurnEnds()
     /// Follows `loopTurnEnds`, after this turn's writes.
@@ -80,6 +82,8 @@ extension LoopDelegate {
     package func connectionReceivedFrame(_ connection: ConnectionID) {}
     /// Puts the writes off behind answers.
     package var hasFewWrites: Bool { false }
+    /// Writes at the end of the turn.
+    package func writeAhead() {}
     /// Measures nothing.
     package func loopTurnWritten(at now: UInt64) {}
     /// Allows every body within the transport's own bound.

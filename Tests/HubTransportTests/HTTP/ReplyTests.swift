@@ -1,3 +1,4 @@
+import Dispatch
 import HubCore
 import Synchronization
 import Testing
@@ -66,6 +67,8 @@ struct ReplyTests {
         var behaviour = Behaviour()
         behaviour.request = { loop, request, _ in
             began.append(loop.turnBeganAt)
+            // A turn with more than a request: nothing is written ahead.
+            loop.isAlone = false
             return .describing(request)
         }
         behaviour.hasFewWrites = { loop in
@@ -74,6 +77,7 @@ struct ReplyTests {
             return hasFewWrites
         }
         behaviour.woken = { steps.append("looked") }
+        behaviour.wroteAhead = { _ in steps.append("written ahead") }
         behaviour.turnEnded = { loop in
             steps.append("written")
             written.append(loop.turnBeganAt)
@@ -84,8 +88,64 @@ struct ReplyTests {
             _ = try peer.answer()
             #expect(steps.wait { ($0.firstIndex(of: "asked") ?? $0.count) < $0.count - 1 })
             #expect(steps.all.drop { $0 != "asked" }.dropFirst().first == (hasFewWrites ? "written" : "looked"))
+            #expect(!steps.all.contains("written ahead"))
             // The time of a turn whose writes are put off goes on.
             #expect(written.wait { $0.contains(began.all[0]) })
+        }
+    }
+
+    @Test("few events of a lone request are written before its answer, and their turn is not put off")
+    func writtenAhead() throws {
+        let steps = Recorder<String>()
+        var behaviour = Behaviour()
+        behaviour.hasFewWrites = { loop in
+            steps.append("asked after \(loop.counters.responses.reduce(0, +)) answers")
+            return true
+        }
+        behaviour.wroteAhead = { loop in steps.append("written after \(loop.counters.responses.reduce(0, +)) answers") }
+        behaviour.turnEnded = { _ in steps.append("turn") }
+        try withServer(behaviour) { server in
+            let peer = try server.plain()
+            // The first request may arrive in the turn that adopts the connection.
+            for _ in 0..<2 {
+                try peer.send(text: Self.get)
+                _ = try peer.answer()
+            }
+            #expect(steps.wait { $0.last == "turn" && $0.contains("written after 1 answers") })
+            let all = steps.all
+            let written = try #require(all.firstIndex(of: "written after 1 answers"))
+            #expect(all[written - 1...written + 1] == ["asked after 1 answers", "written after 1 answers", "turn"])
+        }
+    }
+
+    @Test("of requests that arrive together none has events written ahead, and of a connection's in one read only the last")
+    func together() throws {
+        let steps = Recorder<String>()
+        let isHeld = DispatchSemaphore(value: 0)
+        var behaviour = Behaviour()
+        behaviour.hasFewWrites = { _ in true }
+        behaviour.wroteAhead = { _ in steps.append("written ahead") }
+        behaviour.request = { _, request, _ in
+            steps.append(request.path)
+            if request.path == "/hold" { isHeld.wait() }
+            return .describing(request)
+        }
+        func get(_ path: String) -> String { "GET \(path) HTTP/1.1\r\nHost: localhost\r\n\r\n" }
+        try withServer(behaviour) { server in
+            let peers = try (0..<3).map { _ in try server.plain() }
+            for peer in peers {
+                try peer.send(text: get("/first"))
+                _ = try peer.answer()
+            }
+            try peers[0].send(text: get("/hold"))
+            #expect(steps.wait { $0.contains("/hold") })
+            try peers[1].send(text: get("/a"))
+            try peers[2].send(text: get("/a"))
+            isHeld.signal()
+            for peer in peers { _ = try peer.answer() }
+            try peers[0].send(text: get("/b") + get("/c"))
+            for _ in 0..<2 { _ = try peers[0].answer() }
+            #expect(steps.all.drop { $0 != "/hold" } == ["/hold", "written ahead", "/a", "/a", "/b", "/c", "written ahead"])
         }
     }
 
