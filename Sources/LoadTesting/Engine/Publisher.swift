@@ -96,6 +96,14 @@ final class Publisher: LinkWatcher {
         var madeAt: UInt64
     }
 
+    /// A request that is made, and not sent.
+    private struct Unsent {
+        let line: Int
+        let request: PublishAction
+        let channel: Int
+        let due: UInt64
+    }
+
     private let worker: Worker
     private let dialect: any Dialect
     /// The dialect towards each address.
@@ -106,6 +114,9 @@ final class Publisher: LinkWatcher {
     /// Next sequence by line, then by channel.
     private var sequences: [[UInt32]]
     private var schedule: OpenLoop?
+    /// The open loop's next request, made before it is due: its latency leaves out how long the tester takes to sign it. Its line is not
+    /// among the idle ones.
+    private var ahead: Unsent?
     private var nextChannel = 0
     private var isPublishing = false
     private var witnesses = 0
@@ -118,6 +129,8 @@ final class Publisher: LinkWatcher {
     private static let retryPause: UInt64 = 250_000_000
     /// Nanoseconds after which a prepared request is made again: a signature is valid for ten minutes.
     private static let preparedFor: UInt64 = 300_000_000_000
+    /// Nanoseconds before its due time at which a request is made at the earliest.
+    private static let aheadMax: UInt64 = 10_000_000_000
 
     init(worker: Worker, dialect: any Dialect, plan: PublishPlan) {
         self.worker = worker
@@ -190,12 +203,12 @@ final class Publisher: LinkWatcher {
                     guard let self, self.isPublishing else { return nil }
                     self.sendDue(now: now)
                     // With all lines busy, the next answer sends the due publishes, so no earlier timer is needed.
-                    return self.idle.isEmpty ? now + Self.busyPause : self.schedule?.nextDue
+                    return self.ahead == nil && self.idle.isEmpty ? now + Self.busyPause : self.schedule?.nextDue
                 })
         case .outstanding:
             let ready = idle
             idle.removeAll()
-            for line in ready { send(line, due: now) }
+            for line in ready { send(made(line, due: now)) }
         }
     }
 
@@ -205,13 +218,29 @@ final class Publisher: LinkWatcher {
         isPublishing = false
         counts.unsent += schedule?.waiting(now: tandem_load_now()) ?? 0
         schedule = nil
+        if let ahead { idle.append(ahead.line) }
+        ahead = nil
     }
 
     private func sendDue(now: UInt64) {
-        // On several addresses the line that has rested longest: otherwise a low rate would go to one of them.
-        while !idle.isEmpty, let due = schedule?.take(now: now) {
-            send(dialects.count > 1 ? idle.removeFirst() : idle.removeLast(), due: due)
+        makeAhead(now: now)
+        while let next = ahead, schedule?.take(now: now) != nil {
+            ahead = nil
+            send(next)
+            makeAhead(now: now)
         }
+    }
+
+    /// Makes the open loop's next request, if a line is idle.
+    private func makeAhead(now: UInt64) {
+        guard ahead == nil, !idle.isEmpty, let due = schedule?.nextDue, due < now + Self.aheadMax else { return }
+        // On several addresses the line that has rested longest: otherwise a low rate would go to one of them.
+        ahead = made(dialects.count > 1 ? idle.removeFirst() : idle.removeLast(), due: due)
+    }
+
+    private func made(_ line: Int, due: UInt64) -> Unsent {
+        let (request, channel) = nextRequest(line, due: due)
+        return Unsent(line: line, request: request, channel: channel, due: due)
     }
 
     /// The next request of a line, and its channel.
@@ -233,13 +262,13 @@ final class Publisher: LinkWatcher {
         return (lines[line].prepared[number].request, channel)
     }
 
-    private func send(_ line: Int, due: UInt64) {
-        let (request, channel) = nextRequest(line, due: due)
-        lines[line].channel = channel
-        lines[line].due = due
-        sequences[line][channel] += 1
+    private func send(_ next: Unsent) {
+        let line = next.line
+        lines[line].channel = next.channel
+        lines[line].due = next.due
+        sequences[line][next.channel] += 1
         counts.sent += 1
-        switch request {
+        switch next.request {
         case .http(let request): worker.send(lines[line].slot, request)
         case .webSocket(let message):
             worker.sendMessage(lines[line].slot, message)
@@ -259,7 +288,7 @@ final class Publisher: LinkWatcher {
             if isPublishing { sendDue(now: now) }
             return
         }
-        send(line, due: now)
+        send(made(line, due: now))
     }
 
     // MARK: Connections
@@ -288,7 +317,7 @@ final class Publisher: LinkWatcher {
         }
         lines[tag].slot = slot
         lines[tag].isReady = true
-        if isPublishing, schedule == nil { send(tag, due: now) } else { idle.append(tag) }
+        if isPublishing, schedule == nil { send(made(tag, due: now)) } else { idle.append(tag) }
         if isPublishing { sendDue(now: now) }
     }
 
@@ -316,6 +345,7 @@ final class Publisher: LinkWatcher {
             return
         }
         idle.removeAll { $0 == line }
+        if ahead?.line == line { ahead = nil }
         if lines[line].due != 0 {
             counts.unanswered += 1
             lines[line].due = 0
