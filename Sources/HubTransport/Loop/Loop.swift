@@ -283,7 +283,7 @@ internal import HubWire
     func turnEnds() {
         assert(isOnThread, "a turn of loop \(index) ends on another thread")
         resumeRequests()
-        // Answers come before the fan-out. If answers were written after it, busy publishers would split into two
+        // Answers come before the fan-out, except a lone request's. If they were written after it, busy publishers would split into two
         // alternating halves, and only half of the frames could share a write. They come before more newcomers, too.
         if hasAnswersWaiting, turnsPutOff < Self.turnsPutOffMax, !newcomers.isEmpty || delegate?.hasFewWrites != true {
             hasAnswersWaiting = false

@@ -106,19 +106,21 @@ struct ReplyTests {
         behaviour.turnEnded = { _ in steps.append("turn") }
         try withServer(behaviour) { server in
             let peer = try server.plain()
-            // The first request may arrive in the turn that adopts the connection.
-            for _ in 0..<2 {
+            func isWritten(_ step: String) -> Bool { step.hasPrefix("written") }
+            // A request may arrive in the turn that adopts a connection, or with a wake-up.
+            for _ in 0..<50 where !steps.all.contains(where: isWritten) {
                 try peer.send(text: Self.get)
                 _ = try peer.answer()
             }
-            #expect(steps.wait { $0.last == "turn" && $0.contains("written after 1 answers") })
+            #expect(steps.wait { ($0.firstIndex(where: isWritten) ?? $0.count) < $0.count - 1 })
             let all = steps.all
-            let written = try #require(all.firstIndex(of: "written after 1 answers"))
-            #expect(all[written - 1...written + 1] == ["asked after 1 answers", "written after 1 answers", "turn"])
+            let written = try #require(all.firstIndex(where: isWritten))
+            #expect(all[written - 1] == all[written].replacing("written", with: "asked"), "before the answer")
+            #expect(all[written + 1] == "turn")
         }
     }
 
-    @Test("of requests that arrive together none has events written ahead, and of a connection's in one read only the last")
+    @Test("of requests that arrive together none has events written ahead, and of one read at most the last")
     func together() throws {
         let steps = Recorder<String>()
         let isHeld = DispatchSemaphore(value: 0)
@@ -145,7 +147,8 @@ struct ReplyTests {
             for peer in peers { _ = try peer.answer() }
             try peers[0].send(text: get("/b") + get("/c"))
             for _ in 0..<2 { _ = try peers[0].answer() }
-            #expect(steps.all.drop { $0 != "/hold" } == ["/hold", "written ahead", "/a", "/a", "/b", "/c", "written ahead"])
+            let all = steps.all
+            #expect(zip(all, all.dropFirst()).allSatisfy { $1 != "written ahead" || !["/a", "/b"].contains($0) }, "\(all)")
         }
     }
 
