@@ -56,7 +56,7 @@ def cores():
 def raise_descriptors(wanted):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < wanted:
-        p.fail(f"{wanted} descriptors are needed and {hard} are allowed: run `ulimit -n {wanted}` as root, or set CROWD lower")
+        p.fail(f"{wanted} descriptors are needed and {hard} are allowed: run `ulimit -n {wanted}` as root, or set CROWD lower and LOADS without paced")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
@@ -161,7 +161,7 @@ def main():
     is_secure = number("TLS", 0, least=0) == 1
     names = os.environ.get("SERVERS", "").split() or [name for name, kind in s.KINDS.items() if kind.speaks_tls or not is_secure]
     server_core, client_cores = cores()
-    raise_descriptors(max(sizes.crowd, sizes.subscribers) + DESCRIPTORS_BESIDE)
+    raise_descriptors(sizes.connections_max() + DESCRIPTORS_BESIDE)
     binary = built("tandem-loadtest", "compare")
     servers = s.chosen(names, ROOT, os.path.join(ROOT, VENV), is_secure)
     started = time.monotonic()

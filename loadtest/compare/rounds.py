@@ -49,6 +49,11 @@ class Sizes:
         # Bytes that the events of servers without an envelope of their own get in addition.
         self.envelope = envelope
 
+    def connections_max(self):
+        """Of the load tester to one server."""
+        paced = [rooms * each for rooms, each, _ in PACED] if "paced" in self.loads else []
+        return max(self.crowd, self.subscribers, *paced)
+
     def bytes_for(self, server):
         return self.bytes + (self.envelope if server.sends_bare_data else 0)
 

@@ -31,8 +31,7 @@ final class LoadRun {
         self.kinds = kinds
         self.delivered = delivered
         self.shown = shown ?? delivered
-        // A publisher without answers has a subscriber of its own in each channel.
-        let witnesses = dialect.answersPublishes ? 0 : options.channels
+        let witnesses = options.pace.needsWitnesses(dialect) ? options.channels : 0
         let wanted = UInt64(options.connections + options.beside + options.publishers + witnesses + Self.descriptorsBeside)
         let limit = tandem_load_descriptors(wanted)
         guard limit >= wanted else {

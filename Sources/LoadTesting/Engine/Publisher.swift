@@ -6,6 +6,11 @@ package enum PublishPace: Sendable, Equatable {
     case rate(Double)
     /// Publishes in flight at any time; each answer starts the next one (closed loop).
     case outstanding(Int)
+
+    /// Whether a publisher subscribes to its channels itself: without answers, only an event's arrival shows that the next one may start.
+    func needsWitnesses(_ dialect: any Dialect) -> Bool {
+        if case .outstanding = self { !dialect.answersPublishes } else { false }
+    }
 }
 
 /// Results of the publishes.
@@ -139,7 +144,7 @@ final class Publisher: LinkWatcher {
         self.plan = plan
         lines = Array(repeating: Line(), count: plan.connections)
         sequences = Array(repeating: Array(repeating: 0, count: plan.channels.count), count: plan.connections)
-        if !dialect.answersPublishes, case .outstanding = plan.pace { listen() }
+        if plan.pace.needsWitnesses(dialect) { listen() }
         if dialect.answersPublishes { for line in lines.indices { prepare(line) } }
         for line in lines.indices { connect(line) }
     }
