@@ -78,7 +78,8 @@ internal import HubWire
     private var nextTickAt: UInt64 = 0
     /// The library has been given a time-out outside of its own callbacks; see `LibWebSockets.noticeTimeouts`.
     var hasNewTimeouts = false
-    /// One plain socket is all that this turn has to serve, and nothing of an earlier turn waits.
+    /// One plain socket is all that this turn has to serve, and nothing of an earlier turn waits. Never true with TLS: the library tells
+    /// of one socket after the other.
     var isAlone = false
     /// Requests were answered in this turn, so `turnEnds` puts the fan-out off.
     var hasAnswersWaiting = false
